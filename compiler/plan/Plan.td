@@ -1,0 +1,38 @@
+// The `plan` dialect: buffers with symbolic sizes and lifetimes, dispatches in order. Same nouns as runtime/engine.fbs.
+#ifndef TARE_PLAN
+#define TARE_PLAN
+include "compiler/graph/GraphDialect.td"
+include "mlir/IR/SymbolInterfaces.td"
+include "mlir/IR/RegionKindInterface.td"
+
+def Plan_Dialect : Dialect {
+  let name = "plan";
+  let cppNamespace = "::tare::plan";
+  let summary = "What the runtime executes: buffers and dispatches";
+}
+class Plan_Op<string name, list<Trait> traits = []> : Op<Plan_Dialect, name, traits>;
+
+def Plan_ProgramOp : Plan_Op<"program", [SingleBlock, NoTerminator, NoRegionArguments]> {
+  let summary = "The whole plan: buffers first, then dispatches in execution order";
+  let description = [{ `dims` lists every dimension expression that buffers, dispatches or kernels use; kernels load values by index in it. }];
+  let arguments = (ins StrArrayAttr:$symbols, Graph_DimsAttr:$dims);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "$symbols $dims attr-dict-with-keyword $body";
+}
+def Plan_BufferOp : Plan_Op<"buffer"> {
+  let summary = "One buffer; `kind` is input, output, weight, arena or per_thread; index = its order in the program";
+  let description = [{ `bytes` has one entry. `type` is the tensor it holds (symbolic). `tensor` numbers inputs and outputs. Live in steps [first, last].
+    A weight names its constant (`name`) and how it is stored (`packing`: "raw", or "panel32" for GEMM operands: [ceil(N/32)][K][32], zero padded). `pitch`: physical dims for addressing
+    when they differ from the logical ones (a cache that the context owns has room for `capacity` rows). }];
+  let arguments = (ins StrAttr:$kind, StrAttr:$name, TypeAttr:$type, Graph_DimsAttr:$bytes, DefaultValuedAttr<I64Attr, "-1">:$tensor,
+                       DefaultValuedAttr<I64Attr, "0">:$first, DefaultValuedAttr<I64Attr, "0">:$last, DefaultValuedAttr<StrAttr, "\"raw\"">:$packing,
+                       OptionalAttr<Graph_DimsAttr>:$pitch, OptionalAttr<ElementsAttr>:$value);
+  let assemblyFormat = "$kind $name $type $bytes attr-dict";
+}
+def Plan_DispatchOp : Plan_Op<"dispatch"> {
+  let summary = "One step: a kernel over buffers (indices), operands first";
+  let arguments = (ins FlatSymbolRefAttr:$kernel, StrAttr:$kind, DenseI64ArrayAttr:$operands, DenseI64ArrayAttr:$results, DefaultValuedAttr<I64Attr, "-1">:$scratch,
+                       Graph_DimsAttr:$flops, Graph_DimsAttr:$bytes);
+  let assemblyFormat = "$kernel $kind $operands `->` $results attr-dict";
+}
+#endif

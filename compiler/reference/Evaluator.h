@@ -1,0 +1,32 @@
+// The slow readable evaluation of graph IR, forward and reverse: the checks, constant folding and tests use it. In: a function or single ops and
+// input tensors. Out: values in float64 with a fixed summation order, independent of threads and ISA; VJPs of the same.
+#pragma once
+#include "compiler/graph/Graph.h"
+#include "compiler/reference/Tensor.h"
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/StringMap.h"
+
+namespace tare::reference {
+
+/// Values of symbols, bound from the shapes of the inputs (dims of function arguments that are a plain symbol; others are checked against).
+using Symbols = llvm::StringMap<int64_t>;
+llvm::Expected<Symbols> bindSymbols(mlir::Block &entry, llvm::ArrayRef<Tensor> inputs);
+
+/// All values of a block after a run, by SSA value; values inside graph.layer bodies included.
+using Values = llvm::DenseMap<mlir::Value, Tensor>;
+
+/// One op on given operands (no regions). Fails with a Failure that names the op for bad indices and the like.
+llvm::Expected<llvm::SmallVector<Tensor>> evaluateOp(mlir::Operation *op, llvm::ArrayRef<const Tensor *> operands, const Symbols &symbols);
+
+/// A whole block; `inputs` bind the block's arguments. graph.layer bodies are entered; graph.group bodies too. Overridable constants keep their own value.
+llvm::Expected<Values> evaluate(mlir::Block &block, llvm::ArrayRef<Tensor> inputs);
+
+/// Reverse mode. `seeds`: cotangents of some values. Returns the cotangent of every floating-point value it reaches (constants included).
+/// `missing` collects names of ops without a VJP that a cotangent had to stop at.
+llvm::Expected<Values> backward(mlir::Block &block, const Values &values, const Values &seeds, llvm::SmallVectorImpl<std::string> *missing = nullptr);
+
+/// True when the op has a reference; when it has a VJP (`tare compile --supported`, docs/ops.md).
+bool hasReference(mlir::OperationName name);
+bool hasVjp(mlir::OperationName name);
+
+} // namespace tare::reference
