@@ -1,0 +1,107 @@
+/* Declarations of the freestanding microkernels. In: pointers, sizes, strides (in elements) and hooks from generated code; out: results through the
+ * hooks. Everything here is C without libc, compiled once per ISA level to bitcode (kernels/CMakeLists.txt), linked into each engine's module and
+ * inlined there: functions marked TARE_INLINE vanish into their callers, hooks become direct code. All struct fields are 8 bytes wide, in order.
+ * Buffers may be unaligned; scratch must be 64-byte aligned and belongs to the calling thread alone. `thread` is in [0, threads). */
+#pragma once
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define TARE_PANEL 32 /* columns of a weight panel, and row stride of a finished tile */
+
+/* ---- GEMM with prepacked weights ---------------------------------------------------------------------------------------------------------
+ * result[m,n] = sum_k a[m,k] * b[k,n]; a is f32, row-major with row stride lda. b_panels is "panel32": [ceil(n/32)][k][32], zero padded, of f32, f16
+ * or bf16 bits; products and sums are f32. `fn` receives finished tiles: tile[r*32 + c] is element (row + r, col + c), r < rows <= 14,
+ * c < cols <= 32, col a multiple of 32; each element comes exactly once, from the thread that computed it. A full panel calls with the constant 32. */
+typedef void (*tare_epilogue)(void *env, const float *tile, int64_t row, int64_t col, int64_t rows, int64_t cols);
+void tare_gemm_f32(const float *a, int64_t lda, const void *b_panels, int64_t m, int64_t n, int64_t k, int64_t thread, int64_t threads, tare_epilogue fn, void *env);
+void tare_gemm_f16(const float *a, int64_t lda, const void *b_panels, int64_t m, int64_t n, int64_t k, int64_t thread, int64_t threads, tare_epilogue fn, void *env);
+void tare_gemm_bf16(const float *a, int64_t lda, const void *b_panels, int64_t m, int64_t n, int64_t k, int64_t thread, int64_t threads, tare_epilogue fn, void *env);
+
+/* ---- matmul of two activations, any strides, any batch -------------------------------------------------------------------------------------
+ * For each batch index: a[m,k] at a + sum(index*a_batch) + i*a_row + j*a_col, b[k,n] likewise; a stride 0 broadcasts. Unused batch dims have size 1.
+ * `fn` as above plus the flat batch index (row-major over batch[0..3]). scratch: TARE_MATMUL_SCRATCH bytes per thread, whatever the sizes. */
+typedef struct tare_matmul {
+  const float *a, *b;                                       /* 0, 1 */
+  int64_t batch[4], a_batch[4], b_batch[4];                 /* 2..5, 6..9, 10..13 */
+  int64_t m, n, k;                                          /* 14, 15, 16 */
+  int64_t a_row, a_col, b_row, b_col;                       /* 17, 18, 19, 20 */
+} tare_matmul;
+typedef void (*tare_batch_epilogue)(void *env, const float *tile, int64_t batch, int64_t row, int64_t col, int64_t rows, int64_t cols);
+#define TARE_MATMUL_SCRATCH (4 * (512 * 32 + 112 * 512))
+void tare_matmul_f32(const tare_matmul *args, int64_t thread, int64_t threads, void *scratch, tare_batch_epilogue fn, void *env);
+
+/* ---- attention -----------------------------------------------------------------------------------------------------------------------------
+ * out[b,h,s,:] = softmax_t(scale * q[b,h,s,:] . k[b,g,t,:] + bias(b,h,s,t)) v[b,g,t,:], g = h / (heads / kv_heads). Strides in elements for batch, head,
+ * position; the last dimension is contiguous. `bias` (may be null) writes row[0..count) for keys t0..t0+count. A row whose softmax is NaN (all keys -inf,
+ * any NaN) gives NaN, or 0 with nan_guard. Online softmax over key tiles: scratch does not grow with the sequence (formula: TARE_ATTENTION_SCRATCH, bytes per thread). */
+typedef struct tare_attention {
+  const float *q, *k, *v;                                   /* 0, 1, 2 */
+  float *out;                                               /* 3 */
+  int64_t batch, heads, kv_heads, queries, keys;            /* 4, 5, 6, 7, 8 */
+  int64_t dim, value_dim;                                   /* 9, 10: last dimension of q and k, of v and out */
+  int64_t q_stride[3], k_stride[3], v_stride[3], out_stride[3]; /* 11..13, 14..16, 17..19, 20..22 */
+  double scale;                                             /* 23 */
+  int64_t nan_guard;                                        /* 24: 0 or 1 */
+} tare_attention;
+typedef void (*tare_bias_row)(void *env, float *row, int64_t b, int64_t h, int64_t q, int64_t t0, int64_t count);
+#define TARE_KEY_TILE 512
+#define TARE_QUERY_TILE 224
+#define TARE_ROUND32(x) (((x) + 31) / 32 * 32)
+#define TARE_ATTENTION_SCRATCH(dim, value_dim) (4 * (TARE_KEY_TILE * ((dim) + TARE_ROUND32(value_dim) + 16) + TARE_QUERY_TILE * (TARE_ROUND32(value_dim) + 2)))
+void tare_attention_f32(const tare_attention *args, tare_bias_row bias, void *env, int64_t thread, int64_t threads, void *scratch);
+
+/* ---- scalar math: no branches, no calls, no tables; loops over them vectorise. f32 within 2 ulp, f64 within 4 ulp unless said ------------------ */
+float tare_expf(float x);
+float tare_exp2f(float x);
+float tare_expm1f(float x);
+float tare_logf(float x);
+float tare_log1pf(float x);
+float tare_log2f(float x);
+float tare_powf(float x, float y);
+float tare_erff(float x);
+float tare_tanhf(float x);
+float tare_sigmoidf(float x);
+float tare_softplusf(float x);
+float tare_siluf(float x);        /* x * sigmoid(x) */
+float tare_gelu_erff(float x);    /* 0.5 x (1 + erf(x / sqrt 2)) */
+float tare_gelu_tanhf(float x);   /* 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) */
+float tare_sinf(float x);         /* reduced in double: right for |x| < 2^30 */
+float tare_cosf(float x);
+float tare_tanf(float x);
+float tare_asinf(float x);
+float tare_acosf(float x);
+float tare_atanf(float x);
+float tare_sinhf(float x);
+float tare_coshf(float x);
+float tare_asinhf(float x);
+float tare_acoshf(float x);
+float tare_atanhf(float x);
+float tare_fmodf(float x, float y);
+double tare_exp(double x);
+double tare_expm1(double x);
+double tare_log(double x);
+double tare_log1p(double x);
+double tare_pow(double x, double y);
+double tare_erf(double x);
+double tare_tanh(double x);
+double tare_sigmoid(double x);
+double tare_softplus(double x);
+double tare_sin(double x);        /* right for |x| < 2^30 */
+double tare_cos(double x);
+double tare_tan(double x);
+double tare_asin(double x);
+double tare_acos(double x);
+double tare_atan(double x);
+double tare_sinh(double x);
+double tare_cosh(double x);
+double tare_asinh(double x);
+double tare_acosh(double x);
+double tare_atanh(double x);
+double tare_fmod(double x, double y);
+
+#ifdef __cplusplus
+}
+#endif
