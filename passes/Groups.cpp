@@ -1,0 +1,91 @@
+// What fusion groups are made of. In: ops of main. Out: group ops, or a broken rule named. The rules are those of docs/architecture.md, "Fusion groups";
+// every emitter in compiler/codegen relies on them, so checkGroup runs at the border of the fused phase.
+#include "passes/Groups.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/IRMapping.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/SmallPtrSet.h"
+
+using namespace mlir;
+using namespace tare::graph;
+
+namespace tare {
+
+bool isPointwise(Operation *op) { return isa<UnaryOp, BinaryOp, SelectOp, CastOp, DequantizeOp>(op); }
+
+bool movesElements(Operation *op) {
+  return isa<ReshapeOp, TransposeOp, ExpandOp, SliceOp, ConcatOp, PadOp, TileOp, GatherOp, GatherElementsOp, GatherNDOp, TriluOp, RangeOp, FillOp, DimsConstantOp>(op);
+}
+
+bool isScalarConstant(Value value) {
+  ConstantOp constant = constantOf(value);
+  return constant && constant.getValue().getNumElements() == 1;
+}
+
+Value behindViews(Value value) {
+  while (auto view = value.getDefiningOp<ReshapeOp>()) value = view.getX();
+  return value;
+}
+
+/// The rhs of a packed GEMM: a constant matrix in a type that the microkernels read.
+static bool isPackable(Value value) {
+  if (auto cast = value.getDefiningOp<CastOp>()) value = cast.getX();
+  auto constant = value.getDefiningOp<ConstantOp>();
+  if (!constant || constant.getOverridable()) return false;
+  auto type = cast<RankedTensorType>(value.getType());
+  return type.getRank() == 2 && (type.getElementType().isF32() || type.getElementType().isF16() || type.getElementType().isBF16());
+}
+
+static GroupKind matmulKind(MatmulOp op) {
+  auto lhs = cast<RankedTensorType>(op.getLhs().getType()), result = cast<RankedTensorType>(op.getResult().getType());
+  return lhs.getElementType().isF32() && result.getElementType().isF32() && lhs.getRank() >= 2 && isPackable(op.getRhs()) ? GroupKind::Gemm : GroupKind::BatchMatmul;
+}
+
+/// The KV-cache form: main's input (used by nothing else) followed by new rows, returned by main.
+static bool isAppend(ConcatOp op) {
+  if (op.getInputs().size() != 2) return false;
+  auto past = dyn_cast<BlockArgument>(op.getInputs()[0]);
+  if (!past || !past.hasOneUse() || !isa<func::FuncOp>(past.getOwner()->getParentOp()) || op.getInputs()[1] == past) return false;
+  return llvm::any_of(op.getResult().getUsers(), [](Operation *user) { return isa<func::ReturnOp>(user); });
+}
+
+std::optional<GroupKind> groupKindOf(Operation *op) {
+  if (auto concat = dyn_cast<ConcatOp>(op); concat && isAppend(concat)) return GroupKind::Append;
+  if (auto matmul = dyn_cast<MatmulOp>(op)) return matmulKind(matmul);
+  if (isa<ReduceOp, CumSumOp>(op)) return GroupKind::Reduce;
+  if (isa<SoftmaxOp, LayerNormOp, RmsNormOp>(op)) return GroupKind::Row;
+  if (isa<AttentionOp>(op)) return GroupKind::Attention;
+  if (isPointwise(op) || movesElements(op)) return GroupKind::Pointwise;
+  return std::nullopt;
+}
+
+GroupOp buildGroup(OpBuilder &builder, Location location, GroupKind kind, ArrayRef<Operation *> ops, ArrayRef<Value> results) {
+  llvm::SmallPtrSet<Operation *, 16> inside(ops.begin(), ops.end());
+  llvm::SetVector<Value> inputs;
+  llvm::SetVector<Operation *> scalars;
+  for (Operation *op : ops)
+    for (Value operand : op->getOperands()) {
+      if (operand.getDefiningOp() && inside.contains(operand.getDefiningOp())) continue;
+      if (isScalarConstant(operand))
+        scalars.insert(operand.getDefiningOp());
+      else
+        inputs.insert(operand);
+    }
+  SmallVector<Type> types;
+  for (Value result : results) types.push_back(result.getType());
+  auto group = builder.create<GroupOp>(location, types, kind, inputs.getArrayRef());
+  OpBuilder body(builder.getContext());
+  Block *block = body.createBlock(&group.getBody());
+  IRMapping mapping;
+  for (Value input : inputs) mapping.map(input, block->addArgument(input.getType(), input.getLoc()));
+  for (Operation *scalar : scalars) body.clone(*scalar, mapping);
+  for (Operation *op : ops) body.clone(*op, mapping);
+  SmallVector<Value> yielded;
+  for (Value result : results) yielded.push_back(mapping.lookup(result));
+  body.create<YieldOp>(location, yielded);
+  for (auto [result, made] : llvm::zip_equal(results, group.getResults()))
+    Value(result).replaceUsesWithIf(made, [&](OpOperand &use) { return !inside.contains(use.getOwner()); });
+  return group;
+}
+
+} // namespace tare

@@ -1,0 +1,71 @@
+// THE reading order: read the table from top to bottom and you have read the compiler. In: an imported module and the options. Out: the module
+// after `stopAfter`. Between two phases the contract of the border is checked (Contracts.cpp). No pass reads a global option: the table hands
+// each pass its part of CompileOptions.
+#include "passes/Pipeline.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Transforms/Passes.h"
+#include "passes/Contracts.h"
+#include "passes/Passes.h"
+#include "llvm/ADT/STLExtras.h"
+
+using namespace mlir;
+
+namespace tare {
+
+static constexpr std::pair<Phase, llvm::StringLiteral> phaseNames[] = {
+    {Phase::Imported, "imported"}, {Phase::Marked, "marked"}, {Phase::Checked, "checked"}, {Phase::Pruned, "pruned"},
+    {Phase::Clean, "clean"},       {Phase::Fused, "fused"},   {Phase::Planned, "planned"}, {Phase::Engine, "engine"}};
+
+using Options = const CompileOptions &;
+static const PassRow table[] = {
+    // fused: one group per kernel.
+    {Phase::Fused, "graph-form-groups", true, [](Options) { return createFormGroupsPass(); }},
+};
+
+ArrayRef<PassRow> pipelineTable() { return table; }
+
+StringRef phaseName(Phase phase) {
+  for (auto &[p, name] : phaseNames)
+    if (p == phase) return name;
+  return "?";
+}
+
+std::optional<Phase> phaseOf(StringRef name) {
+  for (auto &[p, n] : phaseNames)
+    if (n == name) return p;
+  return std::nullopt;
+}
+
+void addPhase(OpPassManager &manager, Phase phase, Options options) {
+  for (auto &row : table)
+    if (row.phase == phase && !llvm::is_contained(options.disabledPasses, row.name)) manager.addPass(row.create(options));
+}
+
+/// A disabled pass must exist and must be one that a compile can do without.
+static LogicalResult checkDisabled(ModuleOp module, Options options) {
+  for (auto &name : options.disabledPasses) {
+    const PassRow *row = llvm::find_if(table, [&](const PassRow &r) { return r.name == name; });
+    if (row != std::end(table) && !row->required) continue;
+    auto diagnostic = emitError(module.getLoc()) << (row == std::end(table) ? "no pass is called '" : "this pass cannot be left out: '") << name << "'";
+    auto &note = diagnostic.attachNote() << "passes that --disable-pass takes:";
+    for (auto &r : table)
+      if (!r.required) note << " " << r.name;
+    return failure();
+  }
+  return success();
+}
+
+LogicalResult runPipeline(ModuleOp module, Options options, function_ref<void(Phase, ModuleOp)> onPhase) {
+  if (failed(checkDisabled(module, options))) return failure();
+  for (auto &[phase, name] : phaseNames) {
+    if (phase > options.stopAfter || phase == Phase::Engine) break;
+    PassManager manager(module.getContext());
+    manager.enableVerifier(true);
+    addPhase(manager, phase, options);
+    if (failed(manager.run(module)) || failed(checkContract(phase, module))) return failure();
+    if (onPhase) onPhase(phase, module);
+  }
+  return success();
+}
+
+} // namespace tare

@@ -1,0 +1,35 @@
+// The order of a compile. In: an imported module. Out: the same module after the phase that the options stop at. What must hold after each phase
+// is in docs/architecture.md and checked by Contracts.cpp; passes/Pipeline.cpp is the reading order of the whole compiler.
+#pragma once
+#include "compiler/graph/Options.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Pass/Pass.h"
+#include "mlir/Pass/PassManager.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
+#include <memory>
+
+namespace tare {
+
+/// One row of the pipeline: which pass runs in which phase. A required pass cannot be disabled.
+struct PassRow {
+  Phase phase;
+  llvm::StringLiteral name; ///< the pass argument, as `--disable-pass` takes it
+  bool required;
+  std::unique_ptr<mlir::Pass> (*create)(const CompileOptions &);
+};
+/// All rows in execution order.
+llvm::ArrayRef<PassRow> pipelineTable();
+
+/// Appends the passes of one phase, leaving out `options.disabledPasses`.
+void addPhase(mlir::OpPassManager &manager, Phase phase, const CompileOptions &options);
+
+/// "imported" ... "engine", as `--stop-after` spells them.
+llvm::StringRef phaseName(Phase phase);
+std::optional<Phase> phaseOf(llvm::StringRef name);
+
+/// Runs all phases up to `options.stopAfter` (Planned at most: the engine is made by the driver), checks the contract of each and calls
+/// `onPhase` after it. Diagnostics go to the context's handlers. Fails on the first failing pass or broken contract, and on a disabled
+/// pass that does not exist or is required.
+mlir::LogicalResult runPipeline(mlir::ModuleOp module, const CompileOptions &options, llvm::function_ref<void(Phase, mlir::ModuleOp)> onPhase = {});
+
+} // namespace tare
