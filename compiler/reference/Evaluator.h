@@ -4,6 +4,7 @@
 #include "compiler/graph/Graph.h"
 #include "compiler/reference/Tensor.h"
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/StringMap.h"
 
 namespace tare::reference {
@@ -19,11 +20,21 @@ using Values = llvm::DenseMap<mlir::Value, Tensor>;
 llvm::Expected<llvm::SmallVector<Tensor>> evaluateOp(mlir::Operation *op, llvm::ArrayRef<const Tensor *> operands, const Symbols &symbols);
 
 /// A whole block; `inputs` bind the block's arguments. graph.layer bodies are entered; graph.group bodies too. Overridable constants keep their own value.
-llvm::Expected<Values> evaluate(mlir::Block &block, llvm::ArrayRef<Tensor> inputs);
+/// `known`: values that are there already (constants decoded once for many runs); they are read, never copied into the result.
+llvm::Expected<Values> evaluate(mlir::Block &block, llvm::ArrayRef<Tensor> inputs, const Values *known = nullptr);
+/// The values of every graph.constant of a block (bodies included).
+Values decodeConstants(mlir::Block &block);
 
+struct BackwardOptions {
+  const Values *known = nullptr; ///< as given to evaluate()
+  /// Only these cotangents are asked for: whatever none of them depends on is skipped, and nothing else is returned. Null: all.
+  const llvm::DenseSet<mlir::Value> *wanted = nullptr;
+  /// Collects names of ops without a VJP that a cotangent had to stop at.
+  llvm::SmallVectorImpl<std::string> *missing = nullptr;
+};
 /// Reverse mode. `seeds`: cotangents of some values. Returns the cotangent of every floating-point value it reaches (constants included).
-/// `missing` collects names of ops without a VJP that a cotangent had to stop at.
-llvm::Expected<Values> backward(mlir::Block &block, const Values &values, const Values &seeds, llvm::SmallVectorImpl<std::string> *missing = nullptr);
+/// `symbols`: as bound for the run that gave `values`.
+llvm::Expected<Values> backward(mlir::Block &block, const Values &values, const Values &seeds, const Symbols &symbols, const BackwardOptions &options = {});
 
 /// True when the op has a reference; when it has a VJP (`tare compile --supported`, docs/ops.md).
 bool hasReference(mlir::OperationName name);

@@ -23,6 +23,11 @@ struct Tensor {
 
 /// Decodes a constant (any storage type, splats expanded, i4/u4 unpacked, f16/bf16 widened exactly).
 Tensor decode(mlir::ElementsAttr value);
+/// False when the bytes of a dense_resource are not all there.
+bool bytesPresent(mlir::ElementsAttr value);
+/// `value` rounded to the type (to nearest even); `value` wrapped to the type's width and signedness.
+double roundTo(mlir::FloatType type, double value);
+int64_t wrapTo(mlir::IntegerType type, int64_t value);
 /// Rounds every float to the element type (round to nearest even; for constant folding and for outputs of tests).
 void roundToElementType(Tensor &tensor);
 /// As a DenseElementsAttr of the tensor's element type (floats are rounded).
