@@ -1,0 +1,15 @@
+// Writes safetensors files for tests from header text, so that broken ones can be made. In: JSON text and data. Out: bytes.
+#pragma once
+#include <cstdint>
+#include <string>
+
+namespace tare::test {
+inline std::string safetensors(const std::string &header, const std::string &data = "", uint64_t claimed = 0) {
+  uint64_t length = claimed ? claimed : header.size();
+  return std::string(reinterpret_cast<const char *>(&length), 8) + header + data;
+}
+/// `"name":{"dtype":"F32","shape":[...],"data_offsets":[a,b]}`
+inline std::string entry(const std::string &name, const std::string &dtype, const std::string &shape, uint64_t begin, uint64_t end) {
+  return "\"" + name + "\":{\"dtype\":\"" + dtype + "\",\"shape\":" + shape + ",\"data_offsets\":[" + std::to_string(begin) + "," + std::to_string(end) + "]}";
+}
+} // namespace tare::test
