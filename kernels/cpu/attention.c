@@ -1,0 +1,113 @@
+/* Fused attention (kernels.h). Work items are (batch, kv head, chunk of query rows); for each, keys come in tiles of 512: k is packed transposed, v as a panel,
+ * scores of one row block stay in L1, softmax runs online (running maximum and sum per row), and p v adds into the chunk's accumulators.
+ * Must hold: a masked row (-inf everywhere) keeps maximum -inf and sum 0, so that it ends as 0/0 = NaN like an unfused softmax, or 0 with nan_guard. */
+#include "kernels/cpu/pack.h"
+
+enum { SCORE_STRIDE = TARE_KEY_TILE + 16 }; /* rows of scores must not fall on the same cache sets */
+
+TARE_INLINE V expv(V x) { /* tare_expf on a vector, x <= 0 or NaN */
+  x = x < (V)(-104.5f) ? (V)(-104.5f) : x;
+  const V magic = (V)(12582912.0f), t = fmav(x, (V)(1.44269504088896341f), magic), n = t - magic;
+  const V r = fmav(n, (V)(2.12194440e-4f), fmav(n, (V)(-0.693359375f), x));
+  V p = (V)(1.9875691500e-4f);
+  p = fmav(p, r, (V)(1.3981999507e-3f));
+  p = fmav(p, r, (V)(8.3334519073e-3f));
+  p = fmav(p, r, (V)(4.1665795894e-2f));
+  p = fmav(p, r, (V)(1.6666665459e-1f));
+  p = fmav(p, r, (V)(5.0000001201e-1f));
+  p = fmav(p * r, r, r) + 1.0f;
+  const VI i = *(const VI *)&t - *(const VI *)&magic, half = i >> 1;
+  const VI s0 = (half + 127) << 23, s1 = (i - half + 127) << 23;
+  return p * *(const V *)&s0 * *(const V *)&s1;
+}
+TARE_INLINE V maxv(V a, V b) { return b > a ? b : a; } /* a NaN in b is passed over; it comes back through the sum */
+
+/* One row of scores becomes probabilities relative to the new running maximum; returns the factor for what was summed before. */
+static __attribute__((noinline)) float softmax_row(float *s, const float *bias, int64_t count, float scale, float *maximum, float *sum) {
+  const int64_t padded = (count + TARE_LANES - 1) / TARE_LANES * TARE_LANES;
+  V m = (V)(*maximum);
+  for (int64_t i = 0; i < padded; i += TARE_LANES) {
+    V x = loadv(s + i) * scale;
+    if (bias) x += loadv(bias + i);
+    if (i + TARE_LANES > count) { /* columns beyond the last key take no part */
+      VI lane;
+#pragma clang loop unroll(full)
+      for (int j = 0; j < TARE_LANES; ++j) lane[j] = j;
+      x = lane < (VI)((int32_t)(count - i)) ? x : (V)(-__builtin_inff());
+    }
+    storev(s + i, x);
+    m = maxv(m, x);
+  }
+  float top = m[0];
+  for (int i = 1; i < TARE_LANES; ++i) top = m[i] > top ? m[i] : top;
+  const float shift = top == -__builtin_inff() ? 0.0f : top;
+  V total = (V)(0.0f);
+  for (int64_t i = 0; i < padded; i += TARE_LANES) {
+    const V p = expv(loadv(s + i) - shift);
+    storev(s + i, p);
+    total += p;
+  }
+  float add = 0.0f;
+  for (int i = 0; i < TARE_LANES; ++i) add += total[i];
+  const float factor = (expv((V)(*maximum - shift)))[0];
+  *sum = *sum * factor + add;
+  *maximum = top;
+  return factor;
+}
+
+static __attribute__((noinline)) void scale_row(float *x, int64_t count, float factor) {
+  for (int64_t i = 0; i < count; i += TARE_LANES) storev(x + i, loadv(x + i) * factor);
+}
+static __attribute__((noinline)) void store_row(float *out, const float *x, int64_t count, float sum, int64_t guard) {
+  const float inverse = guard && !(sum > 0.0f) ? 0.0f : 1.0f / sum;
+  const int zero = guard && !(sum > 0.0f);
+  for (int64_t i = 0; i < count; ++i) out[i] = zero ? 0.0f : x[i] * inverse;
+}
+
+TARE_EXPORT void tare_attention_f32(const tare_attention *args, tare_bias_row bias, void *env, int64_t thread, int64_t threads, void *scratch) {
+  const int64_t queries = args->queries, keys = args->keys, dim = args->dim, value_dim = args->value_dim, padded_dim = TARE_ROUND32(value_dim);
+  const int64_t group = args->heads / args->kv_heads, units = args->batch * args->kv_heads, unit_rows = group * queries;
+  const float scale = (float)args->scale;
+  int64_t chunks = (unit_rows + TARE_QUERY_TILE - 1) / TARE_QUERY_TILE;
+  if (units * chunks % threads != 0 && units * chunks < 8 * threads && unit_rows >= 2 * TARE_ROWS) chunks *= threads;
+  const int64_t items = units * chunks;
+  float *packed_k = scratch, *packed_v = packed_k + TARE_KEY_TILE * dim, *scores = packed_v + TARE_KEY_TILE * padded_dim;
+  float *bias_row = scores + 14 * SCORE_STRIDE, *sums = scores + 16 * TARE_KEY_TILE, *maxima = sums + TARE_QUERY_TILE, *acc = maxima + TARE_QUERY_TILE;
+  int64_t packed_unit = -1;
+  for (int64_t item = items * thread / threads; item < items * (thread + 1) / threads; ++item) {
+    const int64_t unit = item / chunks, chunk = item % chunks, b = unit / args->kv_heads, g = unit % args->kv_heads;
+    const int64_t row_begin = unit_rows * chunk / chunks, row_end = unit_rows * (chunk + 1) / chunks;
+    const float *k_base = args->k + b * args->k_stride[0] + g * args->k_stride[1], *v_base = args->v + b * args->v_stride[0] + g * args->v_stride[1];
+    for (int64_t i = 0; i < row_end - row_begin; ++i) sums[i] = 0.0f, maxima[i] = -__builtin_inff();
+    for (int64_t t0 = 0; t0 < keys; t0 += TARE_KEY_TILE) {
+      const int64_t count = minl(keys - t0, TARE_KEY_TILE);
+      if (packed_unit != unit || keys > TARE_KEY_TILE) {
+        for (int64_t t = 0; t < count; t += TARE_PANEL)
+          tare_pack_panel(packed_k + t * dim, k_base + (t0 + t) * args->k_stride[2], 1, args->k_stride[2], dim, minl(count - t, TARE_PANEL));
+        for (int64_t d = 0; d < value_dim; d += TARE_PANEL)
+          tare_pack_panel(packed_v + d * TARE_KEY_TILE, v_base + t0 * args->v_stride[2] + d, args->v_stride[2], 1, count, minl(value_dim - d, TARE_PANEL));
+        packed_unit = unit;
+      }
+      for (int64_t row = row_begin; row < row_end;) {
+        const int64_t head = row / queries, query = row % queries, left = queries == 1 ? row_end - row : minl(queries - query, row_end - row);
+        const int64_t rows = (left + (left + TARE_ROWS - 1) / TARE_ROWS - 1) / ((left + TARE_ROWS - 1) / TARE_ROWS), at = row - row_begin;
+        const int64_t q_step = queries == 1 ? args->q_stride[1] : args->q_stride[2];
+        const float *q = args->q + b * args->q_stride[0] + (g * group + head) * args->q_stride[1] + query * args->q_stride[2];
+        for (int64_t t = 0; t < count; t += TARE_PANEL)
+          tare_tile_f32(rows, q, q_step, (const char *)(packed_k + t * dim), TARE_PANEL, dim, scores + t, SCORE_STRIDE, 0, (const char *)packed_k, 0);
+        for (int64_t r = 0; r < rows; ++r) {
+          if (bias) bias(env, bias_row, b, g * group + (queries == 1 ? head + r : head), queries == 1 ? 0 : query + r, t0, count);
+          const float factor = softmax_row(scores + r * SCORE_STRIDE, bias ? bias_row : 0, count, scale, maxima + at + r, sums + at + r);
+          if (t0 > 0) scale_row(acc + (at + r) * padded_dim, padded_dim, factor);
+        }
+        for (int64_t d = 0; d < value_dim; d += TARE_PANEL)
+          tare_tile_f32(rows, scores, SCORE_STRIDE, (const char *)(packed_v + d * TARE_KEY_TILE), TARE_PANEL, count, acc + at * padded_dim + d, padded_dim, t0 > 0, (const char *)packed_v, 0);
+        row += rows;
+      }
+    }
+    for (int64_t row = row_begin; row < row_end; ++row) {
+      float *out = args->out + b * args->out_stride[0] + (g * group + row / queries) * args->out_stride[1] + row % queries * args->out_stride[2];
+      store_row(out, acc + (row - row_begin) * padded_dim, value_dim, sums[row - row_begin], args->nan_guard);
+    }
+  }
+}

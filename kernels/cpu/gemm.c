@@ -1,0 +1,62 @@
+/* GEMM drivers for prepacked weights. In: activations, panels, a hook; out: finished tiles to the hook. Work is split by panels among threads, or by rows
+ * when panels are few. Order: rows in chunks whose part of a stays in L2, then panels, then k in blocks (a block of a panel stays in L1/L2 over all
+ * row blocks; partial sums wait on the stack), then row blocks. The first row blocks of a panel fetch the next panel towards L2. */
+#include "kernels/cpu/vector.h"
+
+enum { CHUNK_BLOCKS = 112 / TARE_ROWS, CHUNK_ROWS = CHUNK_BLOCKS * TARE_ROWS, K_BLOCK = 512, K_WHOLE = 1024 };
+
+TARE_INLINE void any_tile(const int kind, int64_t rows, TARE_TILE_ARGS) {
+  if (kind == TARE_F32) tare_tile_f32(rows, a, lda, b, ldb, k, c, ldc, accumulate, next, next_step);
+  else if (kind == TARE_F16) tare_tile_f16(rows, a, lda, b, ldb, k, c, ldc, accumulate, next, next_step);
+  else tare_tile_bf16(rows, a, lda, b, ldb, k, c, ldc, accumulate, next, next_step);
+}
+
+TARE_INLINE void gemm(const int kind, const float *a, int64_t lda, const char *b, int64_t m, int64_t n, int64_t k, int64_t thread, int64_t threads, tare_epilogue fn, void *env) {
+  const int64_t panels = (n + TARE_PANEL - 1) / TARE_PANEL, step_bytes = TARE_PANEL * element_bytes(kind), panel_bytes = k * step_bytes;
+  int64_t first_panel = 0, last_panel = panels, first_row = 0, last_row = m;
+  if (panels % threads == 0 || panels >= 8 * threads || m < 2 * TARE_ROWS * threads) {
+    first_panel = panels * thread / threads;
+    last_panel = panels * (thread + 1) / threads;
+  } else {
+    first_row = m * thread / threads;
+    last_row = m * (thread + 1) / threads;
+  }
+  const int64_t k_parts = k <= K_WHOLE ? 1 : (k + K_BLOCK - 1) / K_BLOCK, k_block = (k + k_parts - 1) / k_parts;
+  const int64_t slot_rows = k_parts > 1 ? TARE_PANEL : 0;
+  __attribute__((aligned(64))) float sums[CHUNK_ROWS * TARE_PANEL];
+  for (int64_t row0 = first_row; row0 < last_row; row0 += CHUNK_ROWS) {
+    const Split split = split_rows(minl(last_row - row0, CHUNK_ROWS));
+    for (int64_t panel = first_panel; panel < last_panel; ++panel) {
+      const int64_t col = panel * TARE_PANEL;
+      int64_t k0 = 0;
+      do {
+        const int64_t depth = minl(k_block, k - k0);
+        const char *b_block = b + panel * panel_bytes + k0 * step_bytes;
+        const char *next = b_block + depth * step_bytes; /* the next block of this panel, or the next panel: they lie one after another */
+        int64_t row = row0;
+        for (int64_t i = 0; i < split.blocks; ++i) {
+          const int64_t rows = split.base + (i < split.extra);
+          float *tile = sums + slot_rows * (row - row0);
+          const int64_t fetch = split.blocks > 1 && i * depth * 32 < depth * step_bytes ? 64 : 0;
+          any_tile(kind, rows, a + row * lda + k0, lda, b_block, TARE_PANEL, depth, tile, TARE_PANEL, k0 > 0, fetch ? next + i * depth * 32 : b_block, fetch);
+          if (k0 + depth >= k) {
+            if (col + TARE_PANEL <= n) fn(env, tile, row, col, rows, TARE_PANEL);
+            else fn(env, tile, row, col, rows, n - col);
+          }
+          row += rows;
+        }
+        k0 += depth;
+      } while (k0 < k);
+    }
+  }
+}
+
+TARE_EXPORT void tare_gemm_f32(const float *a, int64_t lda, const void *b, int64_t m, int64_t n, int64_t k, int64_t thread, int64_t threads, tare_epilogue fn, void *env) {
+  gemm(TARE_F32, a, lda, b, m, n, k, thread, threads, fn, env);
+}
+TARE_EXPORT void tare_gemm_f16(const float *a, int64_t lda, const void *b, int64_t m, int64_t n, int64_t k, int64_t thread, int64_t threads, tare_epilogue fn, void *env) {
+  gemm(TARE_F16, a, lda, b, m, n, k, thread, threads, fn, env);
+}
+TARE_EXPORT void tare_gemm_bf16(const float *a, int64_t lda, const void *b, int64_t m, int64_t n, int64_t k, int64_t thread, int64_t threads, tare_epilogue fn, void *env) {
+  gemm(TARE_BF16, a, lda, b, m, n, k, thread, threads, fn, env);
+}

@@ -1,0 +1,108 @@
+/* What LLVM may call on its own: memory functions, float remainders, and conversions that a level has no instruction for. In and out as in libc and
+ * compiler-rt. The back end keeps these, the linker drops the unused ones. Must hold: no builtin is recognised here (memcpy must not become a call to memcpy). */
+#include "kernels/cpu/kernels.h"
+#include <stddef.h>
+
+#define TARE_SUPPORT __attribute__((noinline, no_builtin))
+
+typedef uint64_t Block __attribute__((ext_vector_type(4), aligned(1)));
+
+TARE_SUPPORT void *memcpy(void *restrict to, const void *restrict from, size_t bytes) {
+  unsigned char *d = to;
+  const unsigned char *s = from;
+  size_t i = 0;
+  for (; i + 64 <= bytes; i += 64) {
+    Block x = *(const Block *)(s + i), y = *(const Block *)(s + i + 32);
+    *(Block *)(d + i) = x;
+    *(Block *)(d + i + 32) = y;
+  }
+  if (bytes >= 64) { /* the last 64 bytes again: overlapping beats a byte loop */
+    *(Block *)(d + bytes - 64) = *(const Block *)(s + bytes - 64);
+    *(Block *)(d + bytes - 32) = *(const Block *)(s + bytes - 32);
+    return to;
+  }
+  for (; i < bytes; ++i) d[i] = s[i];
+  return to;
+}
+TARE_SUPPORT void *memset(void *to, int value, size_t bytes) {
+  unsigned char *d = to;
+  const Block fill = (Block)(0x0101010101010101ull * (unsigned char)value);
+  size_t i = 0;
+  for (; i + 32 <= bytes; i += 32) *(Block *)(d + i) = fill;
+  for (; i < bytes; ++i) d[i] = (unsigned char)value;
+  return to;
+}
+TARE_SUPPORT void *memmove(void *to, const void *from, size_t bytes) {
+  if ((uintptr_t)to - (uintptr_t)from >= bytes) return memcpy(to, from, bytes);
+  unsigned char *d = to;
+  const unsigned char *s = from;
+  while (bytes--) d[bytes] = s[bytes];
+  return to;
+}
+TARE_SUPPORT int memcmp(const void *a, const void *b, size_t bytes) {
+  const unsigned char *p = a, *q = b;
+  for (size_t i = 0; i < bytes; ++i)
+    if (p[i] != q[i]) return p[i] - q[i];
+  return 0;
+}
+
+/* x - y * trunc(x / y), exact: long division on the mantissas, one bit per exponent step. */
+TARE_SUPPORT double fmod(double x, double y) {
+  union { double f; uint64_t u; } a = {x}, b = {y};
+  const uint64_t sign = a.u >> 63 << 63, inf = 0x7ffull << 52;
+  a.u ^= sign;
+  b.u &= ~(1ull << 63);
+  if (a.u >= inf || b.u > inf || b.u == 0) return (x * y) / (x * y);
+  if (b.u == inf || a.u < b.u) return x;
+  int64_t ea = (int64_t)(a.u >> 52), eb = (int64_t)(b.u >> 52);
+  uint64_t ma = a.u & ((1ull << 52) - 1), mb = b.u & ((1ull << 52) - 1);
+  if (ea) ma |= 1ull << 52; else ea = 1;
+  if (eb) mb |= 1ull << 52; else eb = 1;
+  for (; ea > eb; --ea) {
+    if (ma >= mb) ma -= mb;
+    ma <<= 1;
+    if (ma == 0) break;
+  }
+  if (ma >= mb) ma -= mb;
+  if (ma == 0) { a.u = sign; return a.f; }
+  while (ma < 1ull << 52 && eb > 1) { ma <<= 1; --eb; }
+  a.u = sign | (ma & ((1ull << 52) - 1)) | (ma >> 52 ? (uint64_t)eb << 52 : 0);
+  return a.f;
+}
+TARE_SUPPORT float fmodf(float x, float y) { return (float)fmod(x, y); } /* exact: the remainder of two floats is a float */
+
+/* Round to nearest, ties to even; NaN stays NaN. The result is the 16 bits, returned as compiler-rt does: in the low half of an SSE register. */
+static uint16_t bf16_bits(float x) {
+  union { float f; uint32_t u; } v = {x};
+  if (x != x) return (uint16_t)(v.u >> 16 | 0x40);
+  return (uint16_t)((v.u + 0x7fff + (v.u >> 16 & 1)) >> 16);
+}
+TARE_SUPPORT __bf16 __truncsfbf2(float x) {
+  union { uint16_t u; __bf16 b; } v = {bf16_bits(x)};
+  return v.b;
+}
+TARE_SUPPORT __bf16 __truncdfbf2(double x) {
+  /* Round to odd first, so that the second rounding cannot undo the first. */
+  float f = (float)x;
+  union { float f; uint32_t u; } v = {f};
+  if ((double)f != x && x == x && (v.u & 0x7fffffff) < 0x7f800000) {
+    const double back = f, magnitude = x < 0 ? -x : x, rounded = back < 0 ? -back : back;
+    if (rounded > magnitude) v.u -= 1;
+    v.u |= 1;
+  } else if ((v.u & 0x7fffffff) == 0x7f800000 && x - x == 0) {
+    v.u -= 1; /* a finite double beyond f32: the largest odd float, which rounds to infinity */
+  }
+  return __truncsfbf2(v.f);
+}
+TARE_SUPPORT _Float16 __truncdfhf2(double x) {
+  float f = (float)x;
+  union { float f; uint32_t u; } v = {f};
+  if ((double)f != x && x == x && (v.u & 0x7fffffff) < 0x7f800000) {
+    const double back = f, magnitude = x < 0 ? -x : x, rounded = back < 0 ? -back : back;
+    if (rounded > magnitude) v.u -= 1;
+    v.u |= 1;
+  }
+  return (_Float16)v.f;
+}
+TARE_SUPPORT _Float16 __truncsfhf2(float x) { return (_Float16)x; } /* one instruction at every level (F16C) */
+TARE_SUPPORT float __extendhfsf2(_Float16 x) { return (float)x; }
