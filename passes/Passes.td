@@ -8,7 +8,116 @@ class TarePass<string arg> : Pass<arg, "::mlir::ModuleOp"> {
   let dependentDialects = ["::tare::graph::GraphDialect"];
 }
 
-// ---- fused ---------------------------------------------------------------------------------------------------------------------------
+// ---- clean: what a compile does to any graph ------------------------------------------------------------------------------------------
+def FoldShapesPass : TarePass<"graph-fold-shapes"> {
+  let summary = "Shape arithmetic becomes symbolic constants";
+  let description = [{
+    Small integer ops over sizes leave the graph: where the content is symbolic a `graph.dims_constant` stays, where it is a number a constant.
+    A size that only a run knows is never frozen.
+    ```
+    %0 = graph.dims_constant <["batch", "seq"]> : tensor<2xi64>
+    %1 = graph.gather %0[%one] 0 : ... -> tensor<1xi64>
+    ==>
+    %1 = graph.dims_constant <["seq"]> : tensor<1xi64>
+    ```
+  }];
+}
+def ExpandFidelityChecksPass : TarePass<"graph-expand-fidelity-checks"> {
+  let summary = "The dense form of fidelity checks in ordinary ops";
+  let description = [{
+    `graph.fidelity_check` ==> matmul, sub, mul, reduce, sqrt, less, cast, matmul: for every token d_k = ||W_k h - p_k||, b_k = d_k < tau_k,
+    sum_k b_k E_k (spec 6).
+  }];
+}
+def FoldConstantsPass : TarePass<"graph-fold-constants"> {
+  let summary = "Ops on constants become constants";
+  let description = [{
+    Evaluated by the reference in float64 and rounded to the element type; transposes and reshapes move the stored bytes. Overridable constants are never
+    folded. A result may be at most `fold-limit` bytes larger than the constants that disappear; weights keep their storage type, so a widening cast or
+    dequantize of a big one stays. What stays is listed in the module attribute `graph.not_folded`.
+    ```
+    %0 = graph.transpose %w [1, 0] : tensor<4x3xf16> -> tensor<3x4xf16>
+    ==>
+    %0 = graph.constant "w" ... -> tensor<3x4xf16>
+    ```
+  }];
+  let options = [Option<"limit", "fold-limit", "uint64_t", "1048576", "bytes that a folded constant may add beyond what it replaces">];
+}
+def SimplifyPass : TarePass<"graph-simplify"> {
+  let summary = "Local rewrites that change no value";
+  let description = [{
+    Identity ops, identity and composed transposes, reshape of reshape, lossless double casts, x*1, x-0, known masks, k^T behind merging reshapes, GatherND as
+    Gather, and more: passes/SimplifyPointwise.cpp and passes/SimplifyMoves.cpp are tables of rules. Every rule is exact: NaN, infinities and signed
+    zeros stay, so `x + 0.0`, `x - x` and `x * 0` are left alone.
+    ```
+    %1 = graph.transpose %0 [1, 0, 2]; %2 = graph.transpose %1 [0, 2, 1]
+    ==>
+    %2 = graph.transpose %0 [1, 2, 0]
+    ```
+  }];
+}
+def FuseActivationsPass : TarePass<"graph-fuse-activations"> {
+  let summary = "Recognises GELU (erf and tanh form) and SiLU that are written out";
+  let description = [{
+    Any order of the factors, scalars as Mul or Div. Constants must agree with the exact ones up to the rounding of the type that stores them.
+    ```
+    0.5 * x * (1 + erf(x / sqrt(2)))                               ==> graph.unary <gelu_erf>
+    0.5 * x * (1 + tanh(sqrt(2/pi) * (x + 0.044715 * x^3)))        ==> graph.unary <gelu_tanh>
+    x * sigmoid(x)                                                 ==> graph.unary <silu>
+    ```
+  }];
+}
+def WidenActivationsPass : TarePass<"graph-widen-activations"> {
+  let summary = "f16 and bf16 activations become f32";
+  let description = [{
+    Inputs and constants keep their type behind a cast, results of main are cast back to their declared type, f64 is left alone. A cast to a narrow type
+    and back that the source writes on an f32 value stays: it rounds on purpose.
+    ```
+    %0 = graph.unary <relu> %x : tensor<4xf16> -> tensor<4xf16>
+    ==>
+    %0 = graph.cast %x : tensor<4xf16> -> tensor<4xf32>; %1 = graph.unary <relu> %0; %2 = graph.cast %1 : tensor<4xf32> -> tensor<4xf16>
+    ```
+  }];
+}
+def RemoveDeadOpsPass : TarePass<"graph-remove-dead-ops"> {
+  let summary = "Ops that nothing uses and functions besides main disappear";
+  let description = [{ `%0 = graph.unary <relu> %x` without a use ==> nothing. Inputs and outputs of main stay. }];
+}
+
+// ---- fused: recognition, then one group per kernel -----------------------------------------------------------------------------------
+def FuseNormsPass : TarePass<"graph-fuse-norms"> {
+  let summary = "Recognises LayerNorm and RMSNorm that are written out";
+  let description = [{
+    ReduceMean, Sub, Pow or Mul, Sqrt, Div, Reciprocal or Rsqrt over the last dims, then an optional scale and bias.
+    ```
+    d = x - mean(x); d / sqrt(mean(d * d) + eps) * scale + bias    ==> graph.layer_norm
+    x * (1 / sqrt(mean(x^2) + eps)) * scale                        ==> graph.rms_norm
+    ```
+  }];
+}
+def FuseAttentionPass : TarePass<"graph-fuse-attention"> {
+  let summary = "Recognises softmax attention";
+  let description = [{
+    matmul(softmax(scale * q k^T + bias), v) with the scale on either side of the product, an optional IsNaN/Where guard, transposes absorbed into `layout`
+    and heads of k and v repeated by Expand (grouped queries). bias stays ordinary ops: graph-form-groups pulls it into the kernel. A fully
+    masked row stays NaN unless the source guards it.
+    ```
+    %0 = graph.matmul %q, %kT; %1 = mul %0, scale; %2 = add %1, %mask; %3 = graph.softmax %2 3; %4 = graph.matmul %3, %v
+    ==>
+    %4 = graph.attention %q, %k, %v, %mask {layout = "ssss", scale = ...}
+    ```
+  }];
+}
+def NormalizeAxesPass : TarePass<"graph-normalize-axes"> {
+  let summary = "Softmax and norms over the last axis only, matmul of matrices only";
+  let description = [{
+    ```
+    %0 = graph.softmax %x 1 : tensor<2x3x4xf32>
+    ==>
+    %1 = graph.transpose %x [0, 2, 1]; %2 = graph.softmax %1 2; %0 = graph.transpose %2 [0, 2, 1]
+    ```
+  }];
+}
 def FormGroupsPass : TarePass<"graph-form-groups"> {
   let summary = "Cuts main into fusion groups, each of which becomes one kernel";
   let description = [{

@@ -17,8 +17,31 @@ static constexpr std::pair<Phase, llvm::StringLiteral> phaseNames[] = {
     {Phase::Clean, "clean"},       {Phase::Fused, "fused"},   {Phase::Planned, "planned"}, {Phase::Engine, "engine"}};
 
 using Options = const CompileOptions &;
+static std::unique_ptr<Pass> foldConstants(Options options) {
+  FoldConstantsPassOptions own;
+  own.limit = options.foldLimit;
+  return createFoldConstantsPass(own);
+}
+
 static const PassRow table[] = {
-    // fused: one group per kernel.
+    // clean: shapes, constants and scaffolding leave the graph; every rewrite is exact. Activations are recognised before widening, because their
+    // constants are compared in the type that the source stores them in.
+    {Phase::Clean, "graph-remove-dead-ops", false, [](Options) { return createRemoveDeadOpsPass(); }},
+    {Phase::Clean, "graph-fold-shapes", false, [](Options) { return createFoldShapesPass(); }},
+    {Phase::Clean, "graph-expand-fidelity-checks", true, [](Options) { return createExpandFidelityChecksPass(); }},
+    {Phase::Clean, "graph-fold-constants", false, foldConstants},
+    {Phase::Clean, "graph-simplify", false, [](Options) { return createSimplifyPass(); }},
+    {Phase::Clean, "cse", false, [](Options) { return createCSEPass(); }},
+    {Phase::Clean, "graph-fuse-activations", false, [](Options) { return createFuseActivationsPass(); }},
+    {Phase::Clean, "graph-widen-activations", true, [](Options) { return createWidenActivationsPass(); }},
+    {Phase::Clean, "graph-fold-constants", false, foldConstants},
+    {Phase::Clean, "graph-simplify", false, [](Options) { return createSimplifyPass(); }},
+    {Phase::Clean, "cse", false, [](Options) { return createCSEPass(); }},
+    {Phase::Clean, "graph-remove-dead-ops", false, [](Options) { return createRemoveDeadOpsPass(); }},
+    // fused: recognition, then one group per kernel.
+    {Phase::Fused, "graph-fuse-norms", false, [](Options) { return createFuseNormsPass(); }},
+    {Phase::Fused, "graph-fuse-attention", false, [](Options) { return createFuseAttentionPass(); }},
+    {Phase::Fused, "graph-normalize-axes", true, [](Options) { return createNormalizeAxesPass(); }},
     {Phase::Fused, "graph-form-groups", true, [](Options) { return createFormGroupsPass(); }},
 };
 
