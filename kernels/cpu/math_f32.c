@@ -73,7 +73,7 @@ TARE_EXPORT float tare_logf(float x) {
 }
 TARE_EXPORT float tare_log1pf(float x) {
   /* log(u) with u = 1 + x rounded, plus what the rounding lost, to first order. */
-  const float u = 1.0f + x, lost = (u - 1.0f > x ? 1.0f - (u - x) : x - (u - 1.0f));
+  const float u = 1.0f + x, lost = x > 1.0f ? 1.0f - (u - x) : x - (u - 1.0f);
   float e;
   const float f = log_reduce(u, &e);
   float y = fma32(e, -2.12194440e-4f, log_tail(f)) + lost / u;

@@ -32,7 +32,7 @@ TARE_EXPORT double tare_exp(double x) {
 }
 TARE_EXPORT double tare_expm1(double x) {
   int64_t n;
-  const double r = exp_reduce(x, &n), t = fma64(exp_tail(r) * r, r, r);
+  const double r = exp_reduce(x > 709.9 ? 709.9 : x, &n),  t = fma64(exp_tail(r) * r, r, r);
   const double half = double_of((int64_t)((uint64_t)((n < -1000 ? -1000 : n) - 1 + 1023) << 52));
   const double y = 2.0 * fma64(half, t, half - 0.5);
   return x == 0.0 ? x : y;
@@ -65,7 +65,7 @@ TARE_EXPORT double tare_log(double x) {
   return log_special(fma64(k, LN2_HI, f + fma64(k, LN2_LO, tail)), x);
 }
 TARE_EXPORT double tare_log1p(double x) {
-  const double u = 1.0 + x, lost = (u - 1.0 > x ? 1.0 - (u - x) : x - (u - 1.0));
+  const double u = 1.0 + x, lost = x > 1.0 ? 1.0 - (u - x) : x - (u - 1.0);
   double k, tail;
   const double f = log_parts(u, &k, &tail);
   double y = fma64(k, LN2_HI, f + (fma64(k, LN2_LO, tail) + lost / u));
@@ -100,19 +100,19 @@ TARE_EXPORT double tare_pow(double x, double y) {
   return x == 1.0 || y == 0.0 ? 1.0 : r;
 }
 
-/* |x| < 2: 2/sqrt(pi) e^(-x^2) x sum (2x^2)^n / (2n+1)!!, all terms positive; beyond: 1 - e^(-x^2)/sqrt(pi) / (x + (1/2)/(x + 1/(x + (3/2)/(x + ..)))). */
+/* |x| < 1.6: 2/sqrt(pi) e^(-x^2) x sum (2x^2)^n / (2n+1)!!, all terms positive; beyond: 1 - e^(-x^2)/sqrt(pi) / (x + (1/2)/(x + 1/(x + (3/2)/(x + ..)))). */
 TARE_EXPORT double tare_erf(double x) {
   const double s = x * x;
-  double ax = abs64(x), series = 1.0, near_s = s < 4.0 ? s : 4.0;
+  double ax = abs64(x), series = 1.0, near_s = s < 2.56 ? s : 2.56;
 #pragma clang loop unroll(full)
   for (int n = 34; n >= 1; --n) series = fma64(series, near_s * (2.0 / (2 * n + 1)), 1.0);
-  const double near = 1.12837916709551257390 * x * (tare_exp(-near_s) * series);
-  ax = ax > 6.0 ? 6.0 : ax < 2.0 ? 2.0 : ax;
+  const double e = tare_exp(-near_s), near = 1.12837916709551257390 * x * (series * fma64(-e, fma64(x, x, -s), e)); /* what rounding took from x^2 */
+  ax = ax > 6.0 ? 6.0 : ax < 1.6 ? 1.6 : ax;
   double fraction = ax;
 #pragma clang loop unroll(full)
   for (int n = 60; n >= 1; --n) fraction = ax + 0.5 * n / fraction;
   const double far = sign64(1.0 - tare_exp(-ax * ax) * 0.56418958354775628695 / fraction, x);
-  return x != x ? x : abs64(x) < 2.0 ? near : far;
+  return x != x ? x : abs64(x) < 1.6 ? near : far;
 }
 TARE_EXPORT double tare_tanh(double x) {
   double t = abs64(x);

@@ -33,10 +33,16 @@ TARE_SUPPORT void *memset(void *to, int value, size_t bytes) {
   return to;
 }
 TARE_SUPPORT void *memmove(void *to, const void *from, size_t bytes) {
-  if ((uintptr_t)to - (uintptr_t)from >= bytes) return memcpy(to, from, bytes);
   unsigned char *d = to;
   const unsigned char *s = from;
-  while (bytes--) d[bytes] = s[bytes];
+  size_t i = 0;
+  if ((uintptr_t)to - (uintptr_t)from >= bytes) { /* upwards is safe: each block is read before anything above it is written */
+    for (; i + 32 <= bytes; i += 32) *(Block *)(d + i) = *(const Block *)(s + i);
+    for (; i < bytes; ++i) d[i] = s[i];
+  } else {
+    for (i = bytes; i >= 32; i -= 32) *(Block *)(d + i - 32) = *(const Block *)(s + i - 32);
+    while (i--) d[i] = s[i];
+  }
   return to;
 }
 TARE_SUPPORT int memcmp(const void *a, const void *b, size_t bytes) {
@@ -58,15 +64,16 @@ TARE_SUPPORT double fmod(double x, double y) {
   uint64_t ma = a.u & ((1ull << 52) - 1), mb = b.u & ((1ull << 52) - 1);
   if (ea) ma |= 1ull << 52; else ea = 1;
   if (eb) mb |= 1ull << 52; else eb = 1;
-  for (; ea > eb; --ea) {
+  for (; ma < 1ull << 52; --ea) ma <<= 1; /* subnormals: exponents go below 1 */
+  for (; mb < 1ull << 52; --eb) mb <<= 1;
+  for (; ea > eb && ma; --ea) {
     if (ma >= mb) ma -= mb;
     ma <<= 1;
-    if (ma == 0) break;
   }
   if (ma >= mb) ma -= mb;
   if (ma == 0) { a.u = sign; return a.f; }
-  while (ma < 1ull << 52 && eb > 1) { ma <<= 1; --eb; }
-  a.u = sign | (ma & ((1ull << 52) - 1)) | (ma >> 52 ? (uint64_t)eb << 52 : 0);
+  for (; ma < 1ull << 52; --eb) ma <<= 1;
+  a.u = sign | (eb > 0 ? (ma & ((1ull << 52) - 1)) | (uint64_t)eb << 52 : ma >> (1 - eb));
   return a.f;
 }
 TARE_SUPPORT float fmodf(float x, float y) { return (float)fmod(x, y); } /* exact: the remainder of two floats is a float */

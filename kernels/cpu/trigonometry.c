@@ -95,7 +95,7 @@ TARE_EXPORT double tare_asinh(double x) {
 }
 TARE_EXPORT double tare_acosh(double x) {
   const double t = x - 1.0;
-  return x > 1e8 ? tare_log(x) + 0.69314718055994530942 : tare_log1p(t + __builtin_sqrt(2.0 * t + t * t));
+  return x < 1.0 ? (double)TARE_NAN : x > 1e8 ? tare_log(x) + 0.69314718055994530942 : tare_log1p(t + __builtin_sqrt(2.0 * t + t * t));
 }
 TARE_EXPORT double tare_atanh(double x) {
   const double a = abs64(x);

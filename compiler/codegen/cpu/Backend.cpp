@@ -3,8 +3,8 @@
 // and sees the same bitcode, so the result depends neither on threads nor on order.
 #include "compiler/codegen/cpu/Backend.h"
 #include "compiler/codegen/cpu/FlatLink.h"
+#include "compiler/codegen/cpu/KernelBitcode.h"
 #include "compiler/graph/Failure.h"
-#include "kernels/cpu/bitcode.h"
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Export.h"
@@ -41,8 +41,8 @@ struct Optimised {
   std::unique_ptr<TargetMachine> machine;
 };
 
-Expected<const tare_bitcode *> kernelsOf(StringRef level) {
-  for (const tare_bitcode *b = tare_kernel_bitcode; b->level; ++b)
+Expected<const KernelBitcode *> kernelsOf(StringRef level) {
+  for (const KernelBitcode *b = tare_kernel_bitcode; b->level; ++b)
     if (level == b->level) return b;
   return fail(ExitCode::Usage, ("unknown ISA level '" + level + "'").str()).withHint("known levels: x86-64-v3, x86-64-v4, avx512-bf16, amx");
 }
@@ -60,7 +60,7 @@ Expected<std::string> translate(mlir::ModuleOp module) {
 }
 
 /// Brings in what the emitted code calls, and the support functions, which only later stages call.
-Error linkKernels(Module &module, const tare_bitcode &kernels) {
+Error linkKernels(Module &module, const KernelBitcode &kernels) {
   auto parsed = parseBitcodeFile(MemoryBufferRef(StringRef(reinterpret_cast<const char *>(kernels.begin), kernels.end - kernels.begin), kernels.level), module.getContext());
   if (!parsed) return parsed.takeError();
   module.setTargetTriple((*parsed)->getTargetTriple());
@@ -109,7 +109,7 @@ void runO3(Optimised &level) {
 }
 
 Expected<Optimised> optimise(StringRef bitcode, StringRef levelName) {
-  Expected<const tare_bitcode *> kernels = kernelsOf(levelName);
+  Expected<const KernelBitcode *> kernels = kernelsOf(levelName);
   if (!kernels) return kernels.takeError();
   Optimised level;
   auto parsed = parseBitcodeFile(MemoryBufferRef(bitcode, "tare"), *level.context);
