@@ -2,7 +2,9 @@
 // unmasked positions, finite everywhere. Decoders also token by token with the cache, and with left padding.
 #include "compiler/import/Import.h"
 #include "compiler/import/Npz.h"
+#include "compiler/import/Safetensors.h"
 #include "compiler/reference/Evaluator.h"
+#include "test/support/SafetensorsBytes.h"
 #include "test/support/TempDir.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/MLIRContext.h"
@@ -22,14 +24,17 @@ protected:
   mlir::func::FuncOp main;
 
   void import(const std::string &folder) {
+    importPath(std::string(TARE_TEST_DATA) + "/" + folder);
+    EXPECT_TRUE(model.warnings.empty()) << model.warnings[0];
+  }
+  void importPath(const std::string &path) {
     CompileOptions options;
-    options.model = std::string(TARE_TEST_DATA) + "/" + folder;
+    options.model = path;
     auto imported = importHuggingFace(context, options);
     ASSERT_TRUE(bool(imported)) << llvm::toString(imported.takeError());
     model = std::move(*imported);
     ASSERT_TRUE(mlir::succeeded(mlir::verify(*model.module)));
     main = model.module->lookupSymbol<mlir::func::FuncOp>("main");
-    EXPECT_TRUE(model.warnings.empty()) << model.warnings[0];
   }
 
   std::string argName(unsigned i) { return main.getArgAttrOfType<mlir::StringAttr>(i, graph::kNameAttr).str(); }
@@ -147,6 +152,65 @@ TEST_F(HuggingFace, LlamaLeftPaddingShiftsPositions) {
   auto padded = run({{"input_ids", ints({1, 5}, {0, 0, 5, 6, 7})}, {"attention_mask", ints({1, 5}, {0, 0, 1, 1, 1})}})["logits"];
   for (size_t i = 0; i < alone.floats.size(); ++i) ASSERT_NEAR(alone.floats[i], padded.floats[2 * 260 + i], 1e-9);
   for (double v : padded.floats) ASSERT_TRUE(std::isfinite(v));
+}
+
+namespace {
+/// A copy of a folder's tensors under other names ("" drops one) in one file.
+void rewrite(const std::string &folder, const test::TempDir &to, const std::function<std::string(const std::string &)> &rename) {
+  auto read = readCheckpoint(std::string(TARE_TEST_DATA) + "/" + folder);
+  ASSERT_TRUE(bool(read));
+  std::map<std::string, test::TensorText> tensors;
+  for (auto &[name, view] : read->tensors) {
+    std::string shape;
+    for (int64_t d : view.shape) shape += (shape.empty() ? "" : ",") + std::to_string(d);
+    if (std::string other = rename(name); !other.empty()) tensors[other] = {view.stored, "[" + shape + "]", view.bytes.str()};
+  }
+  to.write("model.safetensors", test::safetensorsOf(tensors));
+  to.write("config.json", test::readFile(std::string(TARE_TEST_DATA) + "/" + folder + "/config.json"));
+}
+} // namespace
+
+TEST_F(HuggingFace, BertWithoutPooler) {
+  test::TempDir dir;
+  rewrite("bert-tiny", dir, [](const std::string &n) { return n.rfind("pooler", 0) == 0 ? "" : n; });
+  importPath(dir.path());
+  EXPECT_EQ(main.getNumResults(), 1u);
+  cases("bert-tiny", "last_hidden_state");
+}
+
+TEST_F(HuggingFace, TaskClassPrefixAndUnusedTensorsAreNamed) {
+  test::TempDir dir;
+  rewrite("bert-tiny", dir, [](const std::string &n) { return n.rfind("pooler", 0) == 0 ? "cls." + n : "bert." + n; });
+  importPath(dir.path());
+  ASSERT_EQ(model.warnings.size(), 1u);
+  EXPECT_EQ(model.warnings[0], "not used: cls.pooler.dense.bias, cls.pooler.dense.weight");
+  cases("bert-tiny", "last_hidden_state");
+  bool scoped = false;
+  main.walk([&](mlir::Operation *op) {
+    auto scope = op->getAttrOfType<mlir::StringAttr>(graph::kScopeAttr);
+    scoped |= scope && scope.getValue() == "bert.encoder.layer.0.attention.self.query";
+  });
+  EXPECT_TRUE(scoped);
+}
+
+TEST_F(HuggingFace, LlamaWithItsOwnHead) {
+  test::TempDir dir;
+  auto read = readCheckpoint(TARE_TEST_DATA "/llama-pro-tiny");
+  ASSERT_TRUE(bool(read));
+  rewrite("llama-pro-tiny", dir, [](const std::string &n) { return n; });
+  // Without tying and without a head the error names the tensor; with the table as the head the numbers are those of the tied model.
+  std::string config = test::readFile(dir.path("config.json"));
+  size_t at = config.find("\"tie_word_embeddings\": true");
+  ASSERT_NE(at, std::string::npos);
+  dir.write("config.json", config.replace(at, 27, "\"tie_word_embeddings\": false"));
+  CompileOptions options;
+  options.model = dir.path();
+  EXPECT_NE(test::messageOf(importHuggingFace(context, options)).find("1 tensors that config.json asks for are missing: lm_head.weight"), std::string::npos);
+  std::filesystem::rename(dir.path("model.safetensors"), dir.path("a.safetensors"));
+  const TensorView &table = read->tensors.at("model.embed_tokens.weight");
+  dir.write("b.safetensors", test::safetensorsOf({{"lm_head.weight", {"BF16", "[260,128]", table.bytes.str()}}}));
+  importPath(dir.path());
+  cases("llama-pro-tiny", "logits");
 }
 
 TEST_F(HuggingFace, EveryOpHasAUniqueNameAndAScope) {
