@@ -110,7 +110,7 @@ TARE_EXPORT double tare_erf(double x) {
   ax = ax > 6.0 ? 6.0 : ax < 1.6 ? 1.6 : ax;
   double fraction = ax;
 #pragma clang loop unroll(full)
-  for (int n = 60; n >= 1; --n) fraction = ax + 0.5 * n / fraction;
+  for (int n = 90; n >= 1; --n) fraction = ax + 0.5 * n / fraction;
   const double far = sign64(1.0 - tare_exp(-ax * ax) * 0.56418958354775628695 / fraction, x);
   return x != x ? x : abs64(x) < 1.6 ? near : far;
 }
