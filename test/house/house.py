@@ -14,7 +14,7 @@ SOURCE = {".cpp", ".h", ".c", ".td", ".py", ".sh", ".fbs", ".cmake", ".inc"}
 EDGES = {
     "tools": {"tools", "passes", "compiler", "runtime"},
     "passes": {"passes", "compiler"},
-    "compiler": {"compiler", "runtime/engine_generated.h", "runtime/engine.fbs", "runtime/code_abi.h"},
+    "compiler": {"compiler", "runtime/engine_generated.h", "runtime/engine.fbs", "runtime/code_abi.h", "runtime/format.h", "runtime/tare.h"},
     "runtime": {"runtime"},
     "kernels": {"kernels"},
 }

@@ -1,0 +1,327 @@
+// Setting inputs and outputs, preparing for new shapes, running. Linked states are in ContextState.cpp, profile and metrics in Profile.cpp.
+#include "runtime/Context.h"
+#include "runtime/CpuDevice.h"
+#include <cstring>
+#include <ctime>
+
+namespace tare {
+namespace {
+constexpr int kMaxThreads = 256;
+
+template <typename Tensors> int findTensor(const Tensors &tensors, const char *name) {
+  for (uint32_t i = 0; i < tensors.size(); ++i)
+    if (strcmp(tensors.Get(i)->name()->c_str(), name) == 0) return static_cast<int>(i);
+  return -1;
+}
+template <typename Tensors> Error unknownTensor(const Tensors &tensors, const char *name, const char *text) {
+  char list[300] = {0};
+  size_t used = 0;
+  for (uint32_t i = 0; i < tensors.size() && used + 40 < sizeof list; ++i) {
+    int n = snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "", tensors.Get(i)->name()->c_str());
+    used += n > 0 ? static_cast<size_t>(n) : 0;
+  }
+  return Error::format(Status::Refused, text, "it has: %s", list).ofTensor(name);
+}
+double now() {
+  timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
+}
+bool misaligned(const void *data, fb::DType type) { return reinterpret_cast<uintptr_t>(data) % dtypeBytes(type) != 0; }
+} // namespace
+
+Context::Context(std::shared_ptr<const Engine> engine, const tare_context_options &options)
+    : shared(std::move(engine)), plan(shared->plan()), binding(plan), layout(0), parallel(options.parallel), parallelUser(options.parallel_user) {
+  for (uint32_t i = 0; i < plan.buffers()->size(); ++i) {
+    auto kind = plan.buffers()->Get(i)->kind();
+    if (kind == fb::BufferKind::Arena || kind == fb::BufferKind::PerThread) arenaBuffers.push_back(i);
+  }
+  layout = Layout(arenaBuffers.size());
+  shapes.resize(plan.inputs()->size());
+  inputs.resize(plan.inputs()->size());
+  outputs.resize(plan.outputs()->size());
+  states.resize(plan.states()->size());
+  links.resize(plan.states()->size());
+  stateOfInput.assign(inputs.size(), -1);
+  stateOfOutput.assign(outputs.size(), -1);
+  for (uint32_t i = 0; i < plan.states()->size(); ++i) {
+    stateOfInput[plan.states()->Get(i)->input()] = static_cast<int32_t>(i);
+    stateOfOutput[plan.states()->Get(i)->output()] = static_cast<int32_t>(i);
+  }
+  addresses.resize(plan.buffers()->size());
+  threads = options.threads ? options.threads : physicalCores();
+  faults.resize(static_cast<size_t>(threads));
+  if (options.profile) stamps.resize(plan.steps()->size() + 1);
+}
+
+Result<std::unique_ptr<Context>> Context::create(std::shared_ptr<const Engine> engine, const tare_context_options &options) {
+  if (options.threads < 0 || options.threads > kMaxThreads)
+    return Error::format(Status::Usage, "bad number of threads", "%d; 1 to %d, or 0 for the physical cores", options.threads, kMaxThreads);
+  auto entry = engine->entry();
+  if (!entry) return std::move(entry.error());
+  std::unique_ptr<Context> context(new Context(std::move(engine), options));
+  context->entry = *entry;
+  if (!context->parallel) TARE_TRY(context->pool.start(context->threads));
+  return context;
+}
+
+Result<void> Context::setInput(const char *name, const tare_tensor *tensor) {
+  int index = findTensor(*plan.inputs(), name);
+  if (index < 0) return unknownTensor(*plan.inputs(), name, "the engine has no such input");
+  auto &declared = *plan.inputs()->Get(static_cast<uint32_t>(index));
+  Input &input = inputs[static_cast<size_t>(index)];
+  Shape &shape = shapes[static_cast<size_t>(index)];
+  if (shape.from == Shape::From::Linked) return Error(Error(Status::Usage, "input is linked to an output: the context feeds it").ofTensor(name));
+  if (!tensor) {
+    dirty = dirty || shape.from != Shape::From::Absent;
+    shape.from = Shape::From::Absent;
+    input.data = nullptr;
+    return {};
+  }
+  if (static_cast<int>(tensor->dtype) != static_cast<int>(declared.dtype()))
+    return Error(Error::format(Status::Refused, "input has a wrong dtype", "given %s, expected %s", dtypeName(static_cast<fb::DType>(tensor->dtype)), dtypeName(declared.dtype()))
+                     .ofTensor(name));
+  if (tensor->rank < 0 || tensor->rank > 8 || (tensor->rank > 0 && !tensor->shape)) return Error(Error(Status::Usage, "rank or shape pointer is wrong").ofTensor(name));
+  Shape given;
+  given.from = Shape::From::Caller, given.rank = tensor->rank;
+  uint64_t bytes = dtypeBytes(declared.dtype());
+  for (int i = 0; i < tensor->rank; ++i) {
+    given.dims[i] = tensor->shape[i];
+    if (given.dims[i] < 0 || __builtin_mul_overflow(bytes, static_cast<uint64_t>(given.dims[i]), &bytes))
+      return Error(Error::format(Status::Refused, "input has an impossible shape", "dimension %d is %lld", i, static_cast<long long>(given.dims[i])).ofTensor(name));
+  }
+  TARE_TRY(Binding::checkAlone(plan, declared, given));
+  if (tensor->bytes < bytes || (bytes && !tensor->data))
+    return Error(Error::format(Status::Refused, "input buffer is too small", "%llu bytes, the shape needs %llu",
+                               static_cast<unsigned long long>(tensor->data ? tensor->bytes : 0), static_cast<unsigned long long>(bytes))
+                     .ofTensor(name));
+  if (memcmp(&shape, &given, sizeof shape) != 0) shape = given, dirty = true;
+  input.data = tensor->data;
+  return {};
+}
+
+Result<void> Context::setOutput(const char *name, const tare_tensor *tensor) {
+  int index = findTensor(*plan.outputs(), name);
+  if (index < 0) return unknownTensor(*plan.outputs(), name, "the engine has no such output");
+  auto &declared = *plan.outputs()->Get(static_cast<uint32_t>(index));
+  Output &output = outputs[static_cast<size_t>(index)];
+  int32_t state = stateOfOutput[static_cast<size_t>(index)];
+  if (state >= 0 && links[static_cast<size_t>(state)].linked) return Error(Error(Status::Usage, "output is linked to an input: the context keeps it").ofTensor(name));
+  dirty = true; // sizes are compared in prepareOutputs
+  if (!tensor || !tensor->data) {
+    output.data = nullptr, output.bytes = 0;
+    return {};
+  }
+  if (static_cast<int>(tensor->dtype) != static_cast<int>(declared.dtype()))
+    return Error(Error::format(Status::Refused, "output has another dtype", "given %s, the engine writes %s", dtypeName(static_cast<fb::DType>(tensor->dtype)),
+                               dtypeName(declared.dtype()))
+                     .ofTensor(name));
+  output.data = tensor->data, output.bytes = tensor->bytes;
+  return {};
+}
+
+Result<void> Context::tensorBytes(const fb::Tensor &tensor, uint64_t &bytes) const {
+  bytes = dtypeBytes(tensor.dtype());
+  for (uint32_t dim : *tensor.dims())
+    if (__builtin_mul_overflow(bytes, static_cast<uint64_t>(binding.dim(dim)), &bytes) || bytes > INT64_MAX)
+      return Error(Error(Status::Limit, "tensor is too large").ofTensor(tensor.name()->c_str()));
+  return {};
+}
+
+Result<void> Context::prepareInputs() {
+  for (uint32_t i = 0; i < inputs.size(); ++i) {
+    auto &tensor = *plan.inputs()->Get(i);
+    uint64_t bytes;
+    TARE_TRY(tensorBytes(tensor, bytes));
+    if (shapes[i].from != Shape::From::Absent) continue;
+    TARE_TRY(inputs[i].staging.reserve(bytes, "the default of an input"));
+    int64_t dims[8] = {0};
+    for (uint32_t d = 0; d < tensor.dims()->size(); ++d) dims[d] = binding.dim(tensor.dims()->Get(d));
+    fillDefault(tensor, dims, inputs[i].staging.data());
+    inputs[i].address = inputs[i].staging.data();
+  }
+  return {};
+}
+
+Result<void> Context::prepareOutputs() {
+  for (uint32_t i = 0; i < outputs.size(); ++i) {
+    auto &tensor = *plan.outputs()->Get(i);
+    Output &output = outputs[i];
+    TARE_TRY(tensorBytes(tensor, output.needed));
+    for (uint32_t d = 0; d < tensor.dims()->size(); ++d) output.dims[d] = binding.dim(tensor.dims()->Get(d));
+    int32_t state = stateOfOutput[i];
+    if (state >= 0 && links[static_cast<size_t>(state)].linked) continue;
+    if (output.data && output.bytes < output.needed)
+      return Error(Error::format(Status::Refused, "output buffer is too small", "%llu bytes, the result needs %llu", static_cast<unsigned long long>(output.bytes),
+                                 static_cast<unsigned long long>(output.needed))
+                       .ofTensor(tensor.name()->c_str()));
+    bool copied = output.data && misaligned(output.data, tensor.dtype());
+    if (copied) TARE_TRY(output.staging.reserve(output.needed, "a misaligned output"));
+    if (!output.data) TARE_TRY(output.own.reserve(output.needed, "an output"));
+    output.address = copied ? output.staging.data() : output.data ? output.data : output.own.data();
+  }
+  return {};
+}
+
+Result<void> Context::prepareArena() {
+  for (size_t i = 0; i < arenaBuffers.size(); ++i) {
+    auto &buffer = *plan.buffers()->Get(arenaBuffers[i]);
+    int64_t bytes = binding.dim(buffer.bytes());
+    if (bytes < 0) return Error::format(Status::Refused, "a buffer has a negative size for these input shapes", "%lld bytes", static_cast<long long>(bytes));
+    auto size = static_cast<uint64_t>(bytes);
+    if (buffer.kind() == fb::BufferKind::PerThread && __builtin_mul_overflow(size, static_cast<uint64_t>(threads), &size)) return Error(Status::Limit, "scratch memory is too large");
+    layout.items[i] = {size, buffer.first_step(), buffer.last_step(), 0};
+  }
+  auto total = layout.place();
+  if (!total) return std::move(total.error());
+  arenaBytes = *total;
+  // When a later shape needs more (a growing KV cache does in every step), a quarter is added, so that allocations become rare.
+  if (arena.data() && arenaBytes > arena.capacity()) {
+    if (!arena.reserve(arenaBytes + arenaBytes / 4, "the arena")) TARE_TRY(arena.reserve(arenaBytes, "the arena"));
+  } else {
+    TARE_TRY(arena.reserve(arenaBytes, "the arena"));
+  }
+  return {};
+}
+
+Result<void> Context::prepare() {
+  for (size_t i = 0; i < states.size(); ++i)
+    if (links[i].linked) {
+      auto &state = *plan.states()->Get(static_cast<uint32_t>(i));
+      shapes[state.input()].dims[state.axis()] = states[i].length;
+    }
+  TARE_TRY(binding.bind(shapes.data(), links.data()));
+  TARE_TRY(prepareStates());
+  TARE_TRY(prepareInputs());
+  TARE_TRY(prepareOutputs());
+  TARE_TRY(prepareArena());
+  // What the code will touch must lie inside of what was bound: the buffers' own sizes against the tensors'.
+  for (auto *buffer : *plan.buffers()) {
+    if (buffer->kind() != fb::BufferKind::Input && buffer->kind() != fb::BufferKind::Output) continue;
+    bool input = buffer->kind() == fb::BufferKind::Input;
+    auto tensorIndex = static_cast<uint32_t>(buffer->tensor());
+    auto &tensor = input ? *plan.inputs()->Get(tensorIndex) : *plan.outputs()->Get(tensorIndex);
+    int32_t state = input ? stateOfInput[tensorIndex] : stateOfOutput[tensorIndex];
+    uint64_t bytes;
+    TARE_TRY(tensorBytes(tensor, bytes));
+    if (state >= 0 && links[static_cast<size_t>(state)].linked) bytes = states[static_cast<size_t>(state)].block.capacity();
+    int64_t said = binding.dim(buffer->bytes());
+    if (said < 0 || static_cast<uint64_t>(said) > bytes)
+      return Error(Error::format(Status::Refused, "plan and tensor disagree about a size", "%lld and %llu bytes", static_cast<long long>(said), static_cast<unsigned long long>(bytes))
+                       .ofTensor(tensor.name()->c_str()));
+  }
+  dirty = false;
+  return {};
+}
+
+/// Addresses change without new shapes too (set_input with another pointer), so the table is filled before every run.
+void Context::fillBuffers() {
+  size_t inArena = 0;
+  for (uint32_t i = 0; i < plan.buffers()->size(); ++i) {
+    auto &buffer = *plan.buffers()->Get(i);
+    switch (buffer.kind()) {
+    case fb::BufferKind::Input: addresses[i] = const_cast<void *>(inputs[static_cast<size_t>(buffer.tensor())].address); break;
+    case fb::BufferKind::Output: addresses[i] = outputs[static_cast<size_t>(buffer.tensor())].address; break;
+    case fb::BufferKind::Weight: addresses[i] = const_cast<uint8_t *>(shared->weights() + buffer.offset()); break;
+    default: addresses[i] = static_cast<char *>(arena.data()) + layout.items[inArena++].offset;
+    }
+    // The address of nothing is still an address.
+    if (!addresses[i]) addresses[i] = arena.data();
+  }
+}
+
+int64_t Context::barrierCallback(void *context, int64_t) {
+  auto &self = *static_cast<Context *>(context);
+  return self.barrier.arrive([&self] {
+    bool stop = self.cancelled.load(std::memory_order_relaxed);
+    for (int64_t fault : self.faults) stop = stop || fault != 0;
+    return stop;
+  });
+}
+
+void Context::stampCallback(void *context, int64_t step) {
+  auto &self = *static_cast<Context *>(context);
+  if (step < 0 || static_cast<size_t>(step) >= self.stamps.size()) return;
+  timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  self.stamps[static_cast<size_t>(step)] = t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+void Context::threadBody(void *context, int thread) {
+  auto &self = *static_cast<Context *>(context);
+  if (self.entry(&self.arguments, thread) != 0) self.stopped.store(true, std::memory_order_relaxed);
+}
+
+Result<void> Context::execute() {
+  for (uint32_t i = 0; i < inputs.size(); ++i) {
+    if (shapes[i].from != Shape::From::Caller) continue;
+    auto type = plan.inputs()->Get(i)->dtype();
+    inputs[i].address = inputs[i].data;
+    if (!misaligned(inputs[i].data, type)) continue;
+    uint64_t bytes;
+    TARE_TRY(tensorBytes(*plan.inputs()->Get(i), bytes));
+    TARE_TRY(inputs[i].staging.reserve(bytes, "a misaligned input"));
+    memcpy(inputs[i].staging.data(), inputs[i].data, bytes);
+    inputs[i].address = inputs[i].staging.data();
+  }
+  fillBuffers();
+  std::fill(faults.begin(), faults.end(), 0);
+  std::fill(stamps.begin(), stamps.end(), 0);
+  stopped.store(false, std::memory_order_relaxed);
+  barrier.prepare(threads, pool.spins());
+  arguments = {addresses.data(), binding.dims(), threads, this, barrierCallback, this, stamps.empty() ? nullptr : stampCallback, faults.data()};
+  parallel ? parallel(parallelUser, threads, threadBody, this) : pool.run(threadBody, this);
+
+  for (int64_t fault : faults)
+    if (fault != 0) {
+      auto step = static_cast<uint64_t>(fault - 1);
+      bool known = step < plan.steps()->size();
+      return Error(Error::format(Status::Refused, "index out of range", "a value of an input is not a legal index (an id beyond the vocabulary or the positions)")
+                       .inStep(known ? plan.steps()->Get(static_cast<uint32_t>(step))->name()->c_str() : "?"));
+    }
+  if (cancelled.load(std::memory_order_relaxed) && stopped.load(std::memory_order_relaxed)) {
+    cancelled.store(false, std::memory_order_relaxed);
+    ++cancellations;
+    return Error(Status::Cancelled, "the run was cancelled");
+  }
+  if (stopped.load(std::memory_order_relaxed)) return Error(Status::Internal, "the code stopped without a reason");
+  for (Output &output : outputs)
+    if (output.data && output.address == output.staging.data()) memcpy(output.data, output.address, output.needed);
+  return {};
+}
+
+Result<void> Context::run() {
+  ran = false;
+  if (cancelled.exchange(false, std::memory_order_relaxed)) {
+    ++cancellations;
+    return Error(Status::Cancelled, "the run was cancelled before it began");
+  }
+  double before = now();
+  Result<void> result = dirty ? prepare() : Result<void>();
+  if (result) result = execute();
+  if (!result) {
+    ++failures;
+    return result;
+  }
+  lastSeconds = now() - before;
+  seconds += lastSeconds;
+  flopsDone += static_cast<double>(binding.dim(plan.flops()));
+  ++runs;
+  ran = true;
+  advanceStates();
+  return {};
+}
+
+Result<void> Context::getOutput(const char *name, tare_tensor &tensor) {
+  int index = findTensor(*plan.outputs(), name);
+  if (index < 0) return unknownTensor(*plan.outputs(), name, "the engine has no such output");
+  auto &declared = *plan.outputs()->Get(static_cast<uint32_t>(index));
+  Output &output = outputs[static_cast<size_t>(index)];
+  int32_t state = stateOfOutput[static_cast<size_t>(index)];
+  if (state >= 0 && links[static_cast<size_t>(state)].linked) return Error(Error(Status::Usage, "output is linked: the context keeps it").ofTensor(name));
+  if (!ran) return Error(Error(Status::Usage, "there is no result yet: the last run did not succeed, or there was none").ofTensor(name));
+  tensor = {static_cast<tare_dtype>(declared.dtype()), static_cast<int32_t>(declared.dims()->size()), output.dims, output.data ? output.data : output.address, output.needed};
+  return {};
+}
+
+} // namespace tare

@@ -1,0 +1,98 @@
+// One request's state: inputs, outputs, arena, linked states, threads. In: an engine and caller's tensors. Out: results. Must hold: after a successful run at
+// given shapes, a run at the same shapes allocates nothing; a failed run changes no linked state.
+#pragma once
+#include "runtime/Binding.h"
+#include "runtime/Engine.h"
+#include "runtime/Layout.h"
+#include "runtime/Memory.h"
+#include "runtime/ThreadPool.h"
+#include <atomic>
+
+namespace tare {
+
+class Context {
+public:
+  static Result<std::unique_ptr<Context>> create(std::shared_ptr<const Engine> engine, const tare_context_options &options);
+  const Engine &engine() const { return *shared; }
+
+  Result<void> setInput(const char *name, const tare_tensor *tensor);
+  Result<void> setOutput(const char *name, const tare_tensor *tensor);
+  Result<void> run();
+  Result<void> getOutput(const char *name, tare_tensor &tensor);
+  void cancel() { cancelled.store(true, std::memory_order_relaxed); }
+
+  Result<void> linkState(const char *input, const char *output, int64_t capacity); // ContextState.cpp
+  void reset();
+
+  Result<void> estimate(tare_estimate &result) const; // Profile.cpp
+  Result<void> stepInfo(size_t index, tare_step_info &info) const;
+  size_t profile(char *buffer, size_t capacity) const;
+  size_t metrics(char *buffer, size_t capacity) const;
+
+private:
+  struct Input {
+    const void *data = nullptr; // the caller's
+    Block staging;              // a copy when misaligned, or the default when left out
+    const void *address = nullptr;
+  };
+  struct Output {
+    void *data = nullptr; // the caller's
+    uint64_t bytes = 0;   // of the caller's
+    Block own, staging;   // context-owned; copied to the caller's when that is misaligned
+    void *address = nullptr;
+    int64_t dims[8] = {0};
+    uint64_t needed = 0;
+  };
+  struct State { // linked: one block holds input and output
+    LinkedCapacity link;
+    int64_t length = 0;
+    int64_t dims[8] = {0}; // as allocated, with the capacity at the axis
+    Block block;
+  };
+
+  Context(std::shared_ptr<const Engine> engine, const tare_context_options &options);
+  Result<void> prepare();
+  Result<void> prepareInputs();
+  Result<void> prepareOutputs();
+  Result<void> prepareStates();
+  Result<void> prepareArena();
+  Result<void> execute();
+  Result<void> tensorBytes(const fb::Tensor &tensor, uint64_t &bytes) const;
+  void fillBuffers();
+  void advanceStates();
+  int64_t nanoseconds(size_t step) const;
+  static int64_t barrierCallback(void *context, int64_t thread);
+  static void stampCallback(void *context, int64_t step);
+  static void threadBody(void *context, int thread);
+
+  std::shared_ptr<const Engine> shared;
+  const fb::Plan &plan;
+  Binding binding;
+  Layout layout;
+  std::vector<uint32_t> arenaBuffers; // plan buffers that lie in the arena, in the layout's order
+  std::vector<Shape> shapes;          // per input
+  std::vector<Input> inputs;
+  std::vector<Output> outputs;
+  std::vector<State> states;
+  std::vector<LinkedCapacity> links; // per state
+  std::vector<int32_t> stateOfInput, stateOfOutput;
+  std::vector<void *> addresses; // per plan buffer
+  std::vector<int64_t> faults;   // per thread
+  std::vector<int64_t> stamps;   // nanoseconds, steps + 1, when a profile is asked for
+  Block arena;
+  ThreadPool pool;
+  Barrier barrier;
+  tare_code_entry entry = nullptr;
+  tare_code_args arguments{};
+  tare_parallel parallel = nullptr;
+  void *parallelUser = nullptr;
+  int threads = 1;
+  std::atomic<bool> cancelled{false}, stopped{false};
+  bool dirty = true, ran = false;
+  uint64_t arenaBytes = 0;
+  // metrics
+  uint64_t runs = 0, failures = 0, cancellations = 0;
+  double seconds = 0, lastSeconds = 0, flopsDone = 0;
+};
+
+} // namespace tare

@@ -1,0 +1,107 @@
+// What a context tells about itself: estimates, the time of each step, a Chrome trace, metrics in Prometheus' text format (names begin with tare_).
+#include "runtime/Context.h"
+#include <cmath>
+
+namespace tare {
+namespace {
+/// Writes into a caller's buffer like snprintf: counts all, keeps what fits.
+class Sink {
+public:
+  Sink(char *buffer, size_t capacity) : buffer(buffer), capacity(capacity) {
+    if (capacity) buffer[0] = 0;
+  }
+  [[gnu::format(printf, 2, 3)]] void add(const char *pattern, ...) {
+    va_list args;
+    va_start(args, pattern);
+    size_t room = used < capacity ? capacity - used : 0;
+    int n = vsnprintf(room ? buffer + used : nullptr, room, pattern, args);
+    va_end(args);
+    if (n > 0) used += static_cast<size_t>(n);
+  }
+  /// A JSON string with its quotes.
+  void addString(const char *text) {
+    add("\"");
+    for (; *text; ++text) {
+      auto c = static_cast<unsigned char>(*text);
+      if (c == '"' || c == '\\')
+        add("\\%c", c);
+      else if (c < 0x20 || c == 0x7f)
+        add("\\u%04x", c);
+      else
+        add("%c", c);
+    }
+    add("\"");
+  }
+  size_t size() const { return used; }
+
+private:
+  char *buffer;
+  size_t capacity, used = 0;
+};
+const char *textOf(const flatbuffers::String *s) { return s ? s->c_str() : ""; }
+} // namespace
+
+Result<void> Context::estimate(tare_estimate &result) const {
+  if (!ran) return Error(Status::Usage, "there is no estimate before a successful run");
+  result = {binding.dim(plan.full_flops()), binding.dim(plan.full_bytes()), binding.dim(plan.flops()), binding.dim(plan.bytes()), plan.zero_rate()};
+  return {};
+}
+
+int64_t Context::nanoseconds(size_t step) const {
+  if (step + 1 >= stamps.size() || !stamps[step]) return -1;
+  int64_t end = 0; // a step that the code fused with the next one has no stamp of its own
+  for (size_t next = step + 1; next < stamps.size() && !end; ++next) end = stamps[next];
+  return end ? end - stamps[step] : -1;
+}
+
+Result<void> Context::stepInfo(size_t index, tare_step_info &info) const {
+  if (index >= plan.steps()->size()) return Error(Status::Usage, "there is no such step");
+  auto &step = *plan.steps()->Get(static_cast<uint32_t>(index));
+  info = {step.name()->c_str(), step.kernel()->c_str(), step.kind()->c_str(), textOf(step.layer()), ran ? binding.dim(step.flops()) : 0, ran ? binding.dim(step.bytes()) : 0,
+          ran ? nanoseconds(index) : -1};
+  return {};
+}
+
+size_t Context::profile(char *buffer, size_t capacity) const {
+  Sink sink(buffer, capacity);
+  sink.add("{\"displayTimeUnit\":\"ms\",\"otherData\":{\"level\":\"%s\",\"threads\":\"%d\"},\"traceEvents\":[", shared->level(), threads);
+  sink.add("{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":1,\"tid\":0,\"args\":{\"name\":\"tare\"}}");
+  for (size_t i = 0; ran && i + 1 < stamps.size(); ++i) {
+    if (!stamps[i]) continue;
+    auto &step = *plan.steps()->Get(static_cast<uint32_t>(i));
+    sink.add(",\n{\"name\":");
+    sink.addString(step.name()->c_str());
+    sink.add(",\"cat\":");
+    sink.addString(step.kind()->c_str());
+    sink.add(",\"ph\":\"X\",\"pid\":1,\"tid\":0,\"ts\":%.3f,\"dur\":%.3f,\"args\":{\"kernel\":", 1e-3 * static_cast<double>(stamps[i] - stamps[0]),
+             1e-3 * static_cast<double>(std::max<int64_t>(nanoseconds(i), 0)));
+    sink.addString(step.kernel()->c_str());
+    sink.add(",\"layer\":");
+    sink.addString(textOf(step.layer()));
+    sink.add(",\"flops\":%lld,\"bytes\":%lld}}", static_cast<long long>(binding.dim(step.flops())), static_cast<long long>(binding.dim(step.bytes())));
+  }
+  sink.add("]}\n");
+  return sink.size();
+}
+
+size_t Context::metrics(char *buffer, size_t capacity) const {
+  Sink sink(buffer, capacity);
+  auto metric = [&](const char *name, const char *type, const char *help, double value) {
+    sink.add("# HELP %s %s\n# TYPE %s %s\n%s %.17g\n", name, help, name, type, name, value);
+  };
+  metric("tare_runs_total", "counter", "Runs that succeeded.", static_cast<double>(runs));
+  metric("tare_run_failures_total", "counter", "Runs that failed, cancelled ones included.", static_cast<double>(failures));
+  metric("tare_run_cancellations_total", "counter", "Runs that were cancelled.", static_cast<double>(cancellations));
+  metric("tare_run_seconds_total", "counter", "Time in successful runs.", seconds);
+  metric("tare_last_run_seconds", "gauge", "Time of the last successful run.", lastSeconds);
+  metric("tare_flops_total", "counter", "Floating-point operations of successful runs, as planned.", flopsDone);
+  metric("tare_arena_bytes", "gauge", "Scratch memory at the last shapes.", static_cast<double>(arenaBytes));
+  metric("tare_arena_capacity_bytes", "gauge", "Scratch memory held.", static_cast<double>(arena.capacity()));
+  metric("tare_threads", "gauge", "Threads of the context.", threads);
+  if (ran && binding.dim(plan.full_flops()) > 0)
+    metric("tare_compute_flops_ratio", "gauge", "Planned operations of this plan relative to the full one.",
+           static_cast<double>(binding.dim(plan.flops())) / static_cast<double>(binding.dim(plan.full_flops())));
+  return sink.size();
+}
+
+} // namespace tare
