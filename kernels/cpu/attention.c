@@ -5,8 +5,9 @@
 
 enum { SCORE_STRIDE = TARE_KEY_TILE + 16 }; /* rows of scores must not fall on the same cache sets */
 
-TARE_INLINE V expv(V x) { /* tare_expf on a vector, x <= 0 or NaN */
-  x = x < (V)(-104.5f) ? (V)(-104.5f) : x;
+/* e^x for x <= 0 or NaN: tare_expf's polynomial, one scaling step. Below -87.7 the factor's exponent field reaches 0, so that the result is exactly 0. */
+TARE_INLINE V expv(V x) {
+  x = x < (V)(-88.0f) ? (V)(-88.0f) : x;
   const V magic = (V)(12582912.0f), t = fmav(x, (V)(1.44269504088896341f), magic), n = t - magic;
   const V r = fmav(n, (V)(2.12194440e-4f), fmav(n, (V)(-0.693359375f), x));
   V p = (V)(1.9875691500e-4f);
@@ -16,11 +17,26 @@ TARE_INLINE V expv(V x) { /* tare_expf on a vector, x <= 0 or NaN */
   p = fmav(p, r, (V)(1.6666665459e-1f));
   p = fmav(p, r, (V)(5.0000001201e-1f));
   p = fmav(p * r, r, r) + 1.0f;
-  const VI i = *(const VI *)&t - *(const VI *)&magic, half = i >> 1;
-  const VI s0 = (half + 127) << 23, s1 = (i - half + 127) << 23;
-  return p * *(const V *)&s0 * *(const V *)&s1;
+  const VI scale = (*(const VI *)&t + 127) << 23; /* the low bits of t are n */
+  return p * *(const V *)&scale;
 }
 TARE_INLINE V maxv(V a, V b) { return b > a ? b : a; } /* a NaN in b is passed over; it comes back through the sum */
+
+typedef float F8 __attribute__((ext_vector_type(8)));
+typedef float F4 __attribute__((ext_vector_type(4)));
+typedef float F2 __attribute__((ext_vector_type(2)));
+TARE_INLINE float horizontal(V v, const int maximum) {
+#define FOLD(a, b) (maximum ? ((b) > (a) ? (b) : (a)) : (a) + (b))
+#ifdef __AVX512F__
+  const F8 v8 = FOLD(v.lo, v.hi);
+#else
+  const F8 v8 = v;
+#endif
+  const F4 v4 = FOLD(v8.lo, v8.hi);
+  const F2 v2 = FOLD(v4.lo, v4.hi);
+  return FOLD(v2.x, v2.y);
+#undef FOLD
+}
 
 /* One row of scores becomes probabilities relative to the new running maximum; returns the factor for what was summed before. */
 static __attribute__((noinline)) float softmax_row(float *s, const float *bias, int64_t count, float scale, float *maximum, float *sum) {
@@ -38,8 +54,7 @@ static __attribute__((noinline)) float softmax_row(float *s, const float *bias, 
     storev(s + i, x);
     m = maxv(m, x);
   }
-  float top = m[0];
-  for (int i = 1; i < TARE_LANES; ++i) top = m[i] > top ? m[i] : top;
+  const float top = horizontal(m, 1);
   const float shift = top == -__builtin_inff() ? 0.0f : top;
   V total = (V)(0.0f);
   for (int64_t i = 0; i < padded; i += TARE_LANES) {
@@ -47,10 +62,8 @@ static __attribute__((noinline)) float softmax_row(float *s, const float *bias, 
     storev(s + i, p);
     total += p;
   }
-  float add = 0.0f;
-  for (int i = 0; i < TARE_LANES; ++i) add += total[i];
   const float factor = (expv((V)(*maximum - shift)))[0];
-  *sum = *sum * factor + add;
+  *sum = *sum * factor + horizontal(total, 0);
   *maximum = top;
   return factor;
 }
