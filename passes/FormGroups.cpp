@@ -1,8 +1,9 @@
 // Cuts main into fusion groups. In: clean and recognised ops. Out: only constants, groups, views and the return; each result of main is its own
 // result of a group. Must hold: no value changes, no value is computed before its operands, a value that main returns stays a result (B05, B08).
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "passes/Groups.h"
+#include "passes/GroupPlanner.h"
 #include "passes/Passes.h"
+#include "passes/Rewrite.h"
 
 namespace tare {
 #define GEN_PASS_DEF_FORMGROUPSPASS
@@ -16,18 +17,20 @@ namespace {
 
 struct FormGroupsPass : tare::impl::FormGroupsPassBase<FormGroupsPass> {
   void runOnOperation() override {
-    auto main = getOperation().lookupSymbol<func::FuncOp>("main");
-    if (!main) return;
-    Block &body = main.getBody().front();
+    Block *body = tare::mainBody(getOperation());
+    if (!body) return;
+    tare::eraseDeadOps(*body);
+    tare::GroupPlanner planner(*body);
     OpBuilder builder(&getContext());
-    for (Operation &op : llvm::make_early_inc_range(body.without_terminator())) {
-      auto kind = tare::groupKindOf(&op);
-      if (isa<ReshapeOp>(op) || !kind) continue;
-      builder.setInsertionPoint(&op);
-      tare::buildGroup(builder, op.getLoc(), *kind, {&op}, {op.getResult(0)});
-      op.erase();
+    for (const tare::PlannedGroup &group : planner.groups()) {
+      SmallVector<Value> results = {group.last()->getResult(0)};
+      for (Operation *extra : group.extra) results.push_back(extra->getResult(0));
+      builder.setInsertionPointAfter(group.last());
+      auto made = tare::buildGroup(builder, group.root, group.kind, planner.opsOf(group), results);
+      made->setDiscardableAttrs(group.root->getDiscardableAttrDictionary());
     }
-    copyResults(cast<func::ReturnOp>(body.getTerminator()));
+    tare::eraseDeadOps(*body);
+    copyResults(cast<func::ReturnOp>(body->getTerminator()));
   }
 
   /// Results of main that would alias an input, a constant or another result become copies.
@@ -39,7 +42,7 @@ struct FormGroupsPass : tare::impl::FormGroupsPassBase<FormGroupsPass> {
       if (value.getDefiningOp<GroupOp>() && returned.insert(value).second) continue;
       auto copy = builder.create<UnaryOp>(value.getLoc(), value.getType(), UnaryKind::Identity, value);
       operand.set(copy.getResult());
-      auto group = tare::buildGroup(builder, value.getLoc(), GroupKind::Pointwise, {copy}, {copy.getResult()});
+      auto group = tare::buildGroup(builder, copy, GroupKind::Pointwise, {copy}, {copy.getResult()});
       copy.erase();
       returned.insert(group.getResult(0));
     }

@@ -59,30 +59,38 @@ std::optional<GroupKind> groupKindOf(Operation *op) {
   return std::nullopt;
 }
 
-GroupOp buildGroup(OpBuilder &builder, Location location, GroupKind kind, ArrayRef<Operation *> ops, ArrayRef<Value> results) {
+GroupOp buildGroup(OpBuilder &builder, Operation *root, GroupKind kind, ArrayRef<Operation *> ops, ArrayRef<Value> results) {
   llvm::SmallPtrSet<Operation *, 16> inside(ops.begin(), ops.end());
   llvm::SetVector<Value> inputs;
   llvm::SetVector<Operation *> scalars;
-  for (Operation *op : ops)
-    for (Value operand : op->getOperands()) {
-      if (operand.getDefiningOp() && inside.contains(operand.getDefiningOp())) continue;
-      if (isScalarConstant(operand))
-        scalars.insert(operand.getDefiningOp());
-      else
-        inputs.insert(operand);
-    }
+  auto take = [&](Value operand) {
+    if (operand.getDefiningOp() && inside.contains(operand.getDefiningOp())) return;
+    if (isScalarConstant(operand))
+      scalars.insert(operand.getDefiningOp());
+    else
+      inputs.insert(operand);
+  };
+  for (Value operand : root->getOperands()) {
+    auto cast = kind == GroupKind::Gemm ? operand.getDefiningOp<CastOp>() : CastOp();
+    take(cast && inside.contains(cast) ? cast.getX() : operand);
+  }
+  for (Operation *op : ops) llvm::for_each(op->getOperands(), take);
   SmallVector<Type> types;
   for (Value result : results) types.push_back(result.getType());
-  auto group = builder.create<GroupOp>(location, types, kind, inputs.getArrayRef());
+  auto group = builder.create<GroupOp>(root->getLoc(), types, kind, inputs.getArrayRef());
   OpBuilder body(builder.getContext());
   Block *block = body.createBlock(&group.getBody());
   IRMapping mapping;
   for (Value input : inputs) mapping.map(input, block->addArgument(input.getType(), input.getLoc()));
-  for (Operation *scalar : scalars) body.clone(*scalar, mapping);
-  for (Operation *op : ops) body.clone(*op, mapping);
+  auto clone = [&](Operation *op) { body.clone(*op, mapping)->setDiscardableAttrs(DictionaryAttr::get(op->getContext())); };
+  for (Operation *scalar : scalars) {
+    clone(scalar);
+    cast<ConstantOp>(block->back()).setName("");
+  }
+  llvm::for_each(ops, clone);
   SmallVector<Value> yielded;
   for (Value result : results) yielded.push_back(mapping.lookup(result));
-  body.create<YieldOp>(location, yielded);
+  body.create<YieldOp>(root->getLoc(), yielded);
   for (auto [result, made] : llvm::zip_equal(results, group.getResults()))
     Value(result).replaceUsesWithIf(made, [&](OpOperand &use) { return !inside.contains(use.getOwner()); });
   return group;

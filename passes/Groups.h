@@ -17,8 +17,9 @@ mlir::Value behindViews(mlir::Value value);
 std::optional<graph::GroupKind> groupKindOf(mlir::Operation *op);
 
 /// Builds a group at the builder's place from `ops` (in order; all without regions). `results` are values of `ops`; their uses outside are replaced.
-/// Constants of one element move in; all other operands become block arguments, in order of first use. The ops are left for the caller to erase.
-graph::GroupOp buildGroup(mlir::OpBuilder &builder, mlir::Location location, graph::GroupKind kind, llvm::ArrayRef<mlir::Operation *> ops, llvm::ArrayRef<mlir::Value> results);
+/// Constants of one element move in; all other operands become block arguments, those of `root` first, then in order of first use. Inside, source names and
+/// other discardable attributes are dropped, so that equal bodies are equal. The ops are left for the caller to erase.
+graph::GroupOp buildGroup(mlir::OpBuilder &builder, mlir::Operation *root, graph::GroupKind kind, llvm::ArrayRef<mlir::Operation *> ops, llvm::ArrayRef<mlir::Value> results);
 
 /// Checks the rules of the group's kind; an error at the group's location otherwise.
 mlir::LogicalResult checkGroup(graph::GroupOp group);

@@ -140,6 +140,45 @@ static Value moveOfFill(Operation *op, OpBuilder &builder) {
   return fill ? Value(builder.create<FillOp>(op->getLoc(), op->getResult(0).getType(), fill.getValue())) : Value();
 }
 
+static bool keepsLastDim(ReshapeOp reshape) {
+  auto from = dimsOf(reshape.getX()), to = dimsOf(reshape.getResult());
+  return !from.empty() && !to.empty() && from.back() == to.back();
+}
+
+/// matmul(reshape(x), w) = reshape(matmul(x, w)) for a matrix w: exporters flatten tokens in front of every Gemm.
+static Value matmulWithoutFlatten(Operation *op, OpBuilder &builder) {
+  auto matmul = dyn_cast<MatmulOp>(op);
+  auto reshape = matmul ? matmul.getLhs().getDefiningOp<ReshapeOp>() : ReshapeOp();
+  if (!reshape || !keepsLastDim(reshape)) return {};
+  auto dims = dimsOf(reshape.getX());
+  auto w = dimsOf(matmul.getRhs());
+  if (w.size() != 2 || dims.size() < 2 || dimsOf(reshape.getResult()).size() < 2) return {};
+  dims.back() = w[1];
+  auto type = tensorType(getElementTypeOrSelf(matmul.getResult()), dims);
+  auto made = builder.create<MatmulOp>(op->getLoc(), type, reshape.getX(), matmul.getRhs());
+  made->setDiscardableAttrs(op->getDiscardableAttrDictionary());
+  return builder.create<ReshapeOp>(op->getLoc(), matmul.getType(), made);
+}
+
+/// f(reshape(x), scalars or vectors over the last dim) = reshape(f(x, ...)): a view at the end costs nothing and lets f join its producer.
+static Value reshapeLater(Operation *op, OpBuilder &builder) {
+  if (!isa<UnaryOp, CastOp, BinaryOp, SelectOp>(op)) return {};
+  ReshapeOp view;
+  for (Value operand : op->getOperands()) {
+    auto own = dimsOf(operand);
+    bool isVector = own.empty() || (own.size() == 1 && own.back() == dimsOf(op->getResult(0)).back()) || (own.size() == 1 && own[0].isConstant(1));
+    if (isVector && !operand.getDefiningOp<ReshapeOp>()) continue;
+    if ((view && view.getResult() != operand) || !operand.getDefiningOp<ReshapeOp>()) return {};
+    view = operand.getDefiningOp<ReshapeOp>();
+  }
+  if (!view || !view->hasOneUse() || !keepsLastDim(view) || dimsOf(view.getResult()) != dimsOf(op->getResult(0))) return {};
+  Operation *inner = builder.clone(*op);
+  for (OpOperand &operand : inner->getOpOperands())
+    if (operand.get() == view.getResult()) operand.set(view.getX());
+  inner->getResult(0).setType(tensorType(getElementTypeOrSelf(op->getResult(0)), dimsOf(view.getX())));
+  return builder.create<ReshapeOp>(op->getLoc(), op->getResult(0).getType(), inner->getResult(0));
+}
+
 ArrayRef<SimplifyRule> movingRules() {
   static constexpr SimplifyRule rules[] = {
       {"move", dropMove},
@@ -152,6 +191,8 @@ ArrayRef<SimplifyRule> movingRules() {
       {"gather-nd", gatherNdAsGather},
       {"reshape-fill", reshapeOfFill},
       {"move-fill", moveOfFill},
+      {"matmul-flatten", matmulWithoutFlatten},
+      {"reshape-later", reshapeLater},
   };
   return rules;
 }

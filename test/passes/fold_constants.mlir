@@ -14,7 +14,8 @@ func.func @main(%x: tensor<4x3xf32>) -> tensor<4x2xf32> {
 }
 
 // -----
-// CHECK: module attributes {graph.not_folded = [{bytes = 16384 : i64, node = "", why = "would add 16384 bytes, more than --fold-limit 1024"}]}
+// CHECK-LABEL: module attributes {graph.not_folded = [{bytes = 16384 : i64, node = "", why = "would add 16384 bytes, more than --fold-limit 1024"}]}
+// CHECK-LABEL: func.func @main
 // CHECK: graph.constant "o" overridable dense<2.000000e+00>
 // CHECK: graph.binary <add>
 // CHECK: graph.expand
