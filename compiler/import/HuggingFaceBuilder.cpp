@@ -194,7 +194,8 @@ Value Builder::softmax(Value x) { return make<graph::SoftmaxOp>("Softmax", x.get
 
 Value Builder::layerNorm(StringRef name, Value x) {
   Scope inner(*this, name);
-  Value scale = wide(weight("weight", {config.hidden})), bias = wide(weight("bias", {config.hidden}));
+  bool old = !has("weight") && has("gamma"); // converted from TensorFlow, e.g. bert-base-uncased
+  Value scale = wide(weight(old ? "gamma" : "weight", {config.hidden})), bias = wide(weight(old ? "beta" : "bias", {config.hidden}));
   int64_t axis = int64_t(graph::dimsOf(x).size()) - 1;
   return make<graph::LayerNormOp>("LayerNormalization", x.getType(), x, scale, bias, builder.getI64IntegerAttr(axis), builder.getF64FloatAttr(config.epsilon));
 }

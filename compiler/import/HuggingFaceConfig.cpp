@@ -122,6 +122,7 @@ void decoder(Fields &f, Config &c) {
   c.rope = rope(f);
   if (f.has("quantization_config")) f.refuseField("quantization_config", "an unquantised checkpoint");
   if (c.heads % c.kvHeads) f.refuseField("num_key_value_heads", "a divisor of num_attention_heads (" + std::to_string(c.heads) + ")");
+  if (c.headDim > 65536) f.refuseField("head_dim", "at most 65536");
   if (c.headDim % 2) f.refuseField("head_dim", "an even number (rotary embedding)");
 }
 } // namespace
