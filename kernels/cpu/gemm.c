@@ -3,7 +3,8 @@
  * row blocks; partial sums wait on the stack), then row blocks. The first row blocks of a panel fetch the next panel towards L2. */
 #include "kernels/cpu/vector.h"
 
-enum { CHUNK_BLOCKS = 112 / TARE_ROWS, CHUNK_ROWS = CHUNK_BLOCKS * TARE_ROWS, K_BLOCK = 512, K_WHOLE = 1024 };
+/* A chunk of rows: its part of a is at most half a megabyte (L2), and where k is cut, its partial sums fit the stack. */
+enum { SUM_ROWS = 140, CHUNK_ELEMENTS = 1 << 17, K_BLOCK = 512, K_WHOLE = 1024 };
 
 TARE_INLINE void any_tile(const int kind, int64_t rows, TARE_TILE_ARGS) {
   if (kind == TARE_F32) tare_tile_f32(rows, a, lda, b, ldb, k, c, ldc, accumulate, next, next_step);
@@ -23,9 +24,12 @@ TARE_INLINE void gemm(const int kind, const float *a, int64_t lda, const char *b
   }
   const int64_t k_parts = k <= K_WHOLE ? 1 : (k + K_BLOCK - 1) / K_BLOCK, k_block = (k + k_parts - 1) / k_parts;
   const int64_t slot_rows = k_parts > 1 ? TARE_PANEL : 0;
-  __attribute__((aligned(64))) float sums[CHUNK_ROWS * TARE_PANEL];
-  for (int64_t row0 = first_row; row0 < last_row; row0 += CHUNK_ROWS) {
-    const Split split = split_rows(minl(last_row - row0, CHUNK_ROWS));
+  const int64_t most_rows = k_parts > 1 ? SUM_ROWS : maxl(SUM_ROWS, CHUNK_ELEMENTS / maxl(k, 1));
+  const int64_t chunks = (last_row - first_row + most_rows - 1) / most_rows;
+  __attribute__((aligned(64))) float sums[SUM_ROWS * TARE_PANEL];
+  for (int64_t chunk = 0; chunk < chunks; ++chunk) {
+    const int64_t row0 = first_row + (last_row - first_row) * chunk / chunks;
+    const Split split = split_rows(first_row + (last_row - first_row) * (chunk + 1) / chunks - row0);
     for (int64_t panel = first_panel; panel < last_panel; ++panel) {
       const int64_t col = panel * TARE_PANEL;
       int64_t k0 = 0;

@@ -74,8 +74,8 @@ TEST(Gemm, Depths) {
     for (int64_t m : {1, 3, 14, 29}) check(F32, m, 40, k, 1);
 }
 TEST(Gemm, ChunkBorders) {
-  for (int64_t m : {84, 111, 112, 113, 225})
-    for (int64_t k : {5, 1100}) check(F32, m, 34, k, 2);
+  for (int64_t m : {84, 113, 139, 140, 141, 283})
+    for (int64_t k : {5, 1000, 1100}) check(F32, m, 34, k, 2);
 }
 TEST(Gemm, HalfStorage) {
   for (Storage s : {F16, BF16})
