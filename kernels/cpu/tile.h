@@ -4,34 +4,39 @@
 #pragma once
 #include "kernels/cpu/vector.h"
 
-/* Few rows leave too few independent sums to hide the latency of an FMA: then k is split over 8 / rows sets of accumulators. */
-TARE_INLINE int sets_for(const int rows) { return rows == 1 ? 4 : rows == 2 ? 2 : rows == 3 && TARE_LANES == 16 ? 2 : 1; }
+/* Vectors per step: a whole panel where accumulators suffice, so that few rows stream b once; with AVX2 and more rows, half a panel at a time. */
+TARE_INLINE int vectors_for(const int rows) { return TARE_HALVES == 2 && rows <= 2 ? 4 : 2; }
+/* Few rows leave too few independent sums to hide the latency of an FMA: then k is split over several sets of accumulators. */
+TARE_INLINE int sets_for(const int rows) { return TARE_HALVES == 2 ? (rows == 1 ? 2 : 1) : rows == 1 ? 4 : rows <= 3 ? 2 : 1; }
 
-TARE_INLINE void tile_steps(const int kind, const int rows, const int steps, const float *const *pa, int64_t lda, const char *pb, int64_t ldb_bytes, V acc[][2]) {
-  const int sets = sets_for(rows);
+TARE_INLINE void tile_steps(const int kind, const int rows, const int steps, const float *const *pa, int64_t lda, const char *pb, int64_t ldb_bytes, V acc[][4]) {
+  const int sets = sets_for(rows), vectors = vectors_for(rows);
 #pragma clang loop unroll(full)
   for (int u = 0; u < steps; ++u) {
     __asm__ volatile("" : "+r"(pb) : : "memory"); /* loads stay in their step: hoisting them costs accumulators their registers */
-    const char *pu = pb;
+    V b[4];
+#pragma clang loop unroll(full)
+    for (int j = 0; j < vectors; ++j) b[j] = load_panel(kind, pb + j * TARE_LANES * element_bytes(kind));
     pb += ldb_bytes;
-    V b0 = load_panel(kind, pu), b1 = load_panel(kind, pu + TARE_LANES * element_bytes(kind));
 #pragma clang loop unroll(full)
     for (int r = 0; r < rows; ++r) {
       V x = (V)(pa[r / 3][(r % 3) * lda + u]);
       V *s = acc[(u % sets) * rows + r];
-      s[0] = fmav(x, b0, s[0]);
-      s[1] = fmav(x, b1, s[1]);
+#pragma clang loop unroll(full)
+      for (int j = 0; j < vectors; ++j) s[j] = fmav(x, b[j], s[j]);
       if (rows >= TARE_ROWS - 1) __asm__ volatile("" : "+v"(s[0]), "+v"(s[1]) : : "memory"); /* one broadcast at a time: there is one register for it */
     }
   }
 }
 
-TARE_INLINE void tile_half(const int kind, const int rows, const int half, TARE_TILE_ARGS) {
-  const int sets = sets_for(rows), steps = 4;
+TARE_INLINE void tile_columns(const int kind, const int rows, const int half, TARE_TILE_ARGS) {
+  const int sets = sets_for(rows), vectors = vectors_for(rows), steps = 4;
   const int64_t ldb_bytes = ldb * element_bytes(kind);
-  V acc[TARE_ROWS][2];
+  V acc[TARE_ROWS][4];
 #pragma clang loop unroll(full)
-  for (int r = 0; r < rows * sets; ++r) acc[r][0] = acc[r][1] = (V)(0.0f);
+  for (int r = 0; r < rows * sets; ++r)
+#pragma clang loop unroll(full)
+    for (int j = 0; j < vectors; ++j) acc[r][j] = (V)(0.0f);
   const float *pa[5];
 #pragma clang loop unroll(full)
   for (int r = 0; r < rows; r += 3) pa[r / 3] = a + r * lda;
@@ -39,10 +44,9 @@ TARE_INLINE void tile_half(const int kind, const int rows, const int half, TARE_
   int64_t i = 0;
   for (; i + steps <= k; i += steps) {
 #pragma clang loop unroll(full)
-    for (int u = 0; u < steps; ++u) {
-      __builtin_prefetch(b + (16 + u) * ldb_bytes, 0, 3);
-      if (kind == TARE_F32 && TARE_LANES == 16) __builtin_prefetch(b + (16 + u) * ldb_bytes + 64, 0, 3);
-    }
+    for (int u = 0; u < steps; ++u)
+#pragma clang loop unroll(full)
+      for (int line = 0; line < vectors * TARE_LANES * element_bytes(kind); line += 64) __builtin_prefetch(b + (16 + u) * ldb_bytes + line, 0, 3);
     __builtin_prefetch(next, 0, 2);
     __builtin_prefetch(next + next_step, 0, 2);
     next += 2 * next_step;
@@ -64,7 +68,7 @@ TARE_INLINE void tile_half(const int kind, const int rows, const int half, TARE_
 #pragma clang loop unroll(full)
   for (int r = 0; r < rows; ++r) {
 #pragma clang loop unroll(full)
-    for (int j = 0; j < 2; ++j) {
+    for (int j = 0; j < vectors; ++j) {
       V sum = acc[r][j];
 #pragma clang loop unroll(full)
       for (int u = 1; u < sets; ++u) sum += acc[u * rows + r][j];
@@ -76,8 +80,8 @@ TARE_INLINE void tile_half(const int kind, const int rows, const int half, TARE_
 }
 
 TARE_INLINE void tile(const int kind, const int rows, TARE_TILE_ARGS) {
-  tile_half(kind, rows, 0, a, lda, b, ldb, k, c, ldc, accumulate, next, next_step);
-  if (TARE_HALVES == 2) tile_half(kind, rows, 1, a, lda, b, ldb, k, c, ldc, accumulate, next, 0);
+  tile_columns(kind, rows, 0, a, lda, b, ldb, k, c, ldc, accumulate, next, next_step);
+  if (vectors_for(rows) * TARE_LANES < TARE_PANEL) tile_columns(kind, rows, 1, a, lda, b, ldb, k, c, ldc, accumulate, next, 0);
 }
 
 #define TARE_TILE(TYPE, KIND, ROWS)                                                                                                                    \
