@@ -64,6 +64,8 @@ void addPhase(OpPassManager &manager, Phase phase, Options options) {
     if (row.phase == phase && !llvm::is_contained(options.disabledPasses, row.name)) manager.addPass(row.create(options));
 }
 
+LogicalResult checkPhase(Phase phase, ModuleOp module) { return checkContract(phase, module); }
+
 /// A disabled pass must exist and must be one that a compile can do without.
 static LogicalResult checkDisabled(ModuleOp module, Options options) {
   for (auto &name : options.disabledPasses) {

@@ -23,6 +23,9 @@ llvm::ArrayRef<PassRow> pipelineTable();
 /// Appends the passes of one phase, leaving out `options.disabledPasses`.
 void addPhase(mlir::OpPassManager &manager, Phase phase, const CompileOptions &options);
 
+/// Checks what holds after `phase` (Contracts.h).
+mlir::LogicalResult checkPhase(Phase phase, mlir::ModuleOp module);
+
 /// "imported" ... "engine", as `--stop-after` spells them.
 llvm::StringRef phaseName(Phase phase);
 std::optional<Phase> phaseOf(llvm::StringRef name);
