@@ -1,0 +1,15 @@
+// Estimates of a whole graph for the report (spec 9). In: a module of graph ops with symbolic dims. Out: FLOPs and bytes as formulas and as numbers at the
+// report's shape, in total and per module group. Holds: the same counting before and after removals, so that differences are the removals.
+#pragma once
+#include "compiler/graph/Dim.h"
+#include "compiler/report/Report.h"
+#include "mlir/IR/BuiltinOps.h"
+
+namespace tare::report {
+
+/// The formula and its value with the symbols of `shape`.
+Count countAt(const Dim &dim, const std::map<std::string, int64_t> &shape);
+/// Sets the report's shape (batch 1, past 0, every other symbol 128), the estimates of the full graph, per group, and the picture of the graph.
+void addFull(Report &report, mlir::ModuleOp module);
+
+} // namespace tare::report

@@ -1,0 +1,101 @@
+// Atomic writing and bounded reading of small files (OutputFile.h). In: paths from the command line. Out: bytes, or Failures with errno's text.
+#include "tools/tare/OutputFile.h"
+#include "compiler/graph/Failure.h"
+#include "tools/tare/Interrupt.h"
+#include <cerrno>
+#include <cstring>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <random>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace tare::cli {
+
+static FailureBuilder ioFailure(const char *what, const std::string &path) {
+  return fail(ExitCode::Io, fmt::format("cannot {}: {}", what, std::strerror(errno))).inFile(path);
+}
+
+static std::string folderOf(const std::string &path) {
+  size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
+}
+
+namespace {
+struct Descriptor {
+  int fd;
+  ~Descriptor() { if (fd >= 0) ::close(fd); }
+};
+} // namespace
+
+llvm::Error writeFile(const std::string &path, llvm::StringRef bytes) {
+  // A device or pipe (/dev/stdout, /dev/null, a FIFO) cannot be replaced; it is written to.
+  struct stat existing;
+  bool special = ::stat(path.c_str(), &existing) == 0 && !S_ISREG(existing.st_mode);
+  std::string folder = folderOf(path), name = path.substr(path.rfind('/') == std::string::npos ? 0 : path.rfind('/') + 1);
+  std::string temp = special ? path : fmt::format("{}/.{}.{}.{:08x}.tmp", folder, name, ::getpid(), std::random_device()());
+  if (!special) removeTemporariesOnInterrupt(path);
+  Descriptor file{::open(temp.c_str(), special ? O_WRONLY | O_CLOEXEC : O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666)};
+  if (file.fd < 0) return ioFailure("create a file", path);
+  auto giveUp = [&](const char *what) -> llvm::Error {
+    llvm::Error error = ioFailure(what, path);
+    if (!special) ::unlink(temp.c_str());
+    return error;
+  };
+  while (!bytes.empty()) {
+    ssize_t written = ::write(file.fd, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return giveUp("write");
+    bytes = bytes.drop_front(static_cast<size_t>(written));
+  }
+  if (special) return llvm::Error::success();
+  if (::fsync(file.fd) != 0) return giveUp("flush");
+  int fd = file.fd;
+  file.fd = -1;
+  if (::close(fd) != 0) return giveUp("close");
+  if (::rename(temp.c_str(), path.c_str()) != 0) return giveUp("replace the file");
+  Descriptor directory{::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
+  if (directory.fd >= 0) ::fsync(directory.fd); // the file is complete either way; some file systems cannot flush folders
+  return llvm::Error::success();
+}
+
+llvm::Error checkWritable(llvm::StringRef flag, const std::string &path, const std::vector<std::string> &inputs) {
+  if (path.empty()) return fail(ExitCode::Usage, fmt::format("{} needs a file name", flag.str()));
+  struct stat out, in;
+  bool exists = ::stat(path.c_str(), &out) == 0;
+  for (auto &input : inputs)
+    if (path == input || (exists && ::stat(input.c_str(), &in) == 0 && in.st_dev == out.st_dev && in.st_ino == out.st_ino))
+      return fail(ExitCode::Usage, fmt::format("{} would overwrite the input", flag.str())).inFile(path).withHint("give another output file");
+  if (exists && S_ISDIR(out.st_mode)) return fail(ExitCode::Io, fmt::format("{} is a folder", flag.str())).inFile(path).withHint("give a file name inside it");
+  std::string folder = folderOf(path);
+  struct stat directory;
+  if (::stat(folder.c_str(), &directory) != 0)
+    return fail(errno == ENOENT ? ExitCode::Usage : ExitCode::Io, fmt::format("the folder for {} cannot be used: {}", flag.str(), std::strerror(errno))).inFile(folder).withHint("make it first: mkdir -p " + folder);
+  if (!S_ISDIR(directory.st_mode)) return fail(ExitCode::Io, fmt::format("the folder for {} is no folder", flag.str())).inFile(folder);
+  bool special = exists && !S_ISREG(out.st_mode);
+  if (::access(special ? path.c_str() : folder.c_str(), special ? W_OK : W_OK | X_OK) != 0)
+    return fail(ExitCode::Io, fmt::format("the folder for {} cannot be written: {}", flag.str(), std::strerror(errno))).inFile(folder);
+  return llvm::Error::success();
+}
+
+llvm::Expected<std::string> readFile(const std::string &path, uint64_t limit) {
+  // O_NONBLOCK: opening a FIFO must not hang.
+  Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
+  if (file.fd < 0) return ioFailure("open", path);
+  struct stat status;
+  if (::fstat(file.fd, &status) != 0) return ioFailure("look at", path);
+  if (!S_ISREG(status.st_mode)) return refuse("not a regular file").inFile(path);
+  if (static_cast<uint64_t>(status.st_size) > limit) return fail(ExitCode::Limit, fmt::format("{} bytes, the limit is {}", status.st_size, limit)).inFile(path);
+  std::string bytes(static_cast<size_t>(status.st_size), '\0');
+  size_t have = 0;
+  while (have < bytes.size()) {
+    ssize_t got = ::read(file.fd, bytes.data() + have, bytes.size() - have);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return ioFailure("read", path);
+    if (got == 0) return refuse("the file changed while it was read").inFile(path);
+    have += static_cast<size_t>(got);
+  }
+  return bytes;
+}
+
+} // namespace tare::cli
