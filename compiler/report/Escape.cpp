@@ -1,6 +1,7 @@
 // Escaping of names that come from a model (bad-inputs B12). In: any bytes. Out: text that is safe on a terminal, in HTML/XML, in YAML.
 // Holds: no control character, no markup and no invalid UTF-8 of a model gets through to a report.
 #include "compiler/report/Writers.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/ConvertUTF.h"
 #include <fmt/format.h>
 

@@ -1,6 +1,7 @@
 // The report as SARIF 2.1.0 for code-scanning views. In: a Report. Out: one result per candidate (rejected: warning, frozen: warning, pruned: note), rules by
 // code. Holds: valid against the SARIF 2.1.0 schema; the artifact is named by its file name only, never by a path of this machine.
 #include "compiler/report/Writers.h"
+#include "llvm/ADT/StringExtras.h"
 #include <nlohmann/json.hpp>
 #include <set>
 
