@@ -103,6 +103,7 @@ Report collect(ModuleOp module, const ModelInfo &model, const CompileOptions &op
   r.calibrationSamples = integer(calibration, "samples").value_or(0), r.calibrationSeed = integer(calibration, "seed").value_or(static_cast<int64_t>(options.seed));
   if (r.calibrationSource.empty()) r.calibrationSource = options.calibration.empty() ? "random" : "file";
   addFull(r, module);
+  r.idsBelow = idBounds(module);
 
   llvm::StringSet<> checks;
   module.walk<WalkOrder::PreOrder>([&](graph::LayerOp layer) {

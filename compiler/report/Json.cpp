@@ -106,6 +106,7 @@ std::string toJson(const Report &r) {
   if (r.heatmap.empty()) j["heatmap_why"] = r.heatmapWhy.empty() ? "no heatmap was asked for" : r.heatmapWhy;
   j["graph"] = Json::array();
   for (auto &n : r.graph) j["graph"].push_back({{"name", n.name}, {"role", text(n.role)}, {"verdict", text(n.verdict)}, {"ops", n.ops}});
+  j["ids_below"] = Json(r.idsBelow);
   j["warnings"] = r.warnings;
   // Invalid UTF-8 cannot come from an importer (B12), but a report file may be edited: replace rather than throw.
   return j.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
@@ -211,6 +212,7 @@ static Report reportFrom(const Json &j) {
     Reader n{item};
     report.graph.push_back({n.text("name"), n.text("role"), n.text("verdict"), n.integer("ops")});
   }
+  report.idsBelow = r.child("ids_below").get<std::map<std::string, int64_t>>();
   report.warnings = r.list("warnings").get<std::vector<std::string>>();
   return report;
 }

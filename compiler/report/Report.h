@@ -99,6 +99,7 @@ struct Report {
   std::vector<HeatmapRow> heatmap;
   std::string heatmapWhy; ///< why there is none
   std::vector<GraphNode> graph;
+  std::map<std::string, int64_t> idsBelow; ///< integer inputs that index tables: rows of the smallest table
   std::vector<std::string> targets, warnings;
   std::string precision = "f32";
 

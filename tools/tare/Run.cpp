@@ -1,0 +1,160 @@
+// tare run ENGINE: one request. In: an engine and arrays named as its inputs (.npz). Out: arrays named as its outputs (--outputs), a summary or one JSON object on
+// stdout. Holds: missing, extra or misshapen inputs are one clear error; outputs keep the engine's dtypes.
+#include "compiler/report/Writers.h"
+#include "tools/tare/Commands.h"
+#include "tools/tare/EngineHandle.h"
+#include "tools/tare/Numbers.h"
+#include "tools/tare/OutputFile.h"
+#include "llvm/ADT/STLExtras.h"
+#include <cmath>
+#include <cstring>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+namespace tare::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+struct Options {
+  std::string engine, inputs, outputs, threads, target, profile, metrics, fetch;
+  bool paranoid = false;
+};
+
+std::string shapeText(const std::vector<int64_t> &shape) { return fmt::format("[{}]", fmt::join(shape, ", ")); }
+
+/// All problems of the inputs at once: names that are missing, names that the engine does not have.
+llvm::Error checkNames(const EngineHandle &engine, const ArrayMap &arrays, const std::string &file) {
+  std::string missing, extra, known;
+  auto inputs = engine.inputs();
+  for (auto &input : inputs) {
+    if (!input.optional && !arrays.count(input.name)) missing += (missing.empty() ? "" : ", ") + std::string(input.name);
+    known += (known.empty() ? "" : ", ") + std::string(input.name) + (input.optional ? " (optional)" : "");
+  }
+  for (auto &[name, array] : arrays)
+    if (llvm::none_of(inputs, [&](auto &i) { return name == i.name; })) extra += (extra.empty() ? "" : ", ") + name;
+  if (missing.empty() && extra.empty()) return llvm::Error::success();
+  std::string message = missing.empty() ? "" : "missing inputs: " + missing;
+  if (!extra.empty()) message += (message.empty() ? "" : "; ") + ("arrays that are no inputs: " + extra);
+  return refuse(message).inFile(file).withHint("the engine's inputs are: " + known);
+}
+
+llvm::Expected<std::vector<std::string>> outputNames(const EngineHandle &engine, const std::string &fetch) {
+  std::vector<std::string> names;
+  for (auto &output : engine.outputs()) names.push_back(output.name);
+  if (fetch.empty()) return names;
+  std::vector<llvm::StringRef> known(names.begin(), names.end());
+  auto wanted = parseWords("--fetch", fetch, known);
+  if (!wanted) return wanted.takeError();
+  return *wanted;
+}
+
+/// Smallest, largest and mean of a float32 output, for a person.
+std::string glance(const Array &array) {
+  if (array.dtype != TARE_F32 || array.bytes.empty()) return "";
+  double low = INFINITY, high = -INFINITY, sum = 0;
+  size_t count = array.bytes.size() / sizeof(float), finite = 0;
+  for (size_t i = 0; i < count; i++) {
+    float value;
+    std::memcpy(&value, array.bytes.data() + i * sizeof(float), sizeof(float));
+    if (!std::isfinite(value)) continue;
+    low = std::min<double>(low, value), high = std::max<double>(high, value), sum += value, finite++;
+  }
+  std::string text = finite ? fmt::format("  min {:.5g}  max {:.5g}  mean {:.5g}", low, high, sum / static_cast<double>(finite)) : "";
+  return text + (finite == count ? "" : fmt::format("  not finite: {}", count - finite));
+}
+
+/// Rows of tokens that the checks evaluated: batch x sequence of the ids when the engine has checks, else 0.
+int64_t tokenRows(const report::Report &report, const ArrayMap &arrays) {
+  if (report.checks.empty()) return 0;
+  for (auto &[name, array] : arrays)
+    if ((array.dtype == TARE_I64 || array.dtype == TARE_I32) && array.shape.size() == 2) return array.shape[0] * array.shape[1];
+  return 0;
+}
+
+llvm::Expected<ExitCode> run(const Options &o, Console &console) {
+  std::string level;
+  if (!o.target.empty()) {
+    auto levels = parseCpuTargets({o.target});
+    if (!levels) return levels.takeError();
+    if (levels->size() == 1) level = levels->front();
+    else if (o.target != "cpu") return usage("--target of run takes one level").withHint("--target cpu:x86-64-v3");
+  }
+  int threads = 0;
+  if (!o.threads.empty()) {
+    auto count = parseCount("--threads", o.threads, 1, 256);
+    if (!count) return count.takeError();
+    threads = static_cast<int>(*count);
+  }
+  for (auto &[flag, path] : {std::pair("--outputs", &o.outputs), std::pair("--profile", &o.profile), std::pair("--metrics", &o.metrics)})
+    if (!path->empty())
+      if (auto error = checkWritable(flag, *path, {o.engine, o.inputs})) return error;
+  auto engine = EngineHandle::open(o.engine, level, o.paranoid);
+  if (!engine) return engine.takeError();
+  auto names = outputNames(*engine, o.fetch);
+  if (!names) return names.takeError();
+  auto arrays = readNpz(o.inputs);
+  if (!arrays) return arrays.takeError();
+  if (auto error = checkNames(*engine, *arrays, o.inputs)) return error;
+  auto request = Request::create(*engine, threads, !o.profile.empty());
+  if (!request) return request.takeError();
+  for (auto &[name, array] : *arrays)
+    if (auto error = request->set(name, array)) {
+      Failure failure = failureOf(std::move(error));
+      return llvm::make_error<Failure>(failure.inFile(o.inputs).ofTensor(name));
+    }
+  if (auto error = request->run()) return error;
+
+  ArrayMap results;
+  for (auto &name : *names) {
+    auto array = request->output(name);
+    if (!array) return array.takeError();
+    results[name] = std::move(*array);
+  }
+  auto estimate = request->estimate();
+  if (!estimate) return estimate.takeError();
+  if (!o.outputs.empty())
+    if (auto error = writeNpz(o.outputs, results)) return error;
+  if (!o.profile.empty())
+    if (auto error = writeFile(o.profile, request->profile())) return error;
+  if (!o.metrics.empty())
+    if (auto error = writeFile(o.metrics, request->metrics())) return error;
+
+  if (!console.json) {
+    std::string text;
+    for (auto &name : *names) text += fmt::format("{} {} {}{}\n", report::escapeTerminal(name), dtypeName(results[name].dtype).str(), shapeText(results[name].shape), glance(results[name]));
+    console.out(text);
+    console.note(describe(*estimate) + fmt::format(", code {}", tare_engine_level(engine->engine.get())));
+    return ExitCode::Ok;
+  }
+  auto report = engine->report();
+  if (!report) return report.takeError();
+  Json outputs = Json::object();
+  for (auto &name : *names) outputs[name] = {{"dtype", dtypeName(results[name].dtype).str()}, {"shape", results[name].shape}};
+  int64_t rows = tokenRows(*report, *arrays);
+  Json object = {{"outputs", outputs},
+                 {"compute_estimation", {{"full", {{"flops", estimate->full_flops}, {"memory_bytes", estimate->full_memory_bytes}}},
+                                         {"pruned", {{"flops", estimate->flops}, {"memory_bytes", estimate->memory_bytes}}}}},
+                 {"zero_rate", estimate->zero_rate}, {"mode", "pruned"}, {"isa", tare_engine_level(engine->engine.get())}, {"anchor_hits", 0}, {"fidelity_score", nullptr},
+                 {"why", report->checks.empty() ? "the engine has no fidelity checks" : "the checks run in dense form: there is nothing to compare them with"},
+                 {"compute_savings", {{"flops", 0}, {"ms_estimated", 0.0}}}, {"check_evaluations", {{"dense", rows}, {"sparse", rows}}}};
+  console.out(object.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+  return ExitCode::Ok;
+}
+
+} // namespace
+
+void addRunCommand(CLI::App &app, Session &session) {
+  auto o = std::make_shared<Options>();
+  CLI::App *c = addCommand(app, session, "run", "Run an engine once on arrays from a .npz file", [o, &session] { return run(*o, session.console); });
+  c->add_option("ENGINE", o->engine, "An engine made by `tare compile`: it holds machine code, run only what you trust")->required()->type_name("");
+  c->add_option("--inputs", o->inputs, "Arrays named as the engine's inputs")->required()->type_name("IN.npz");
+  c->add_option("--outputs", o->outputs, "Write the outputs under their names")->type_name("OUT.npz");
+  c->add_option("--fetch", o->fetch, "Only these outputs (comma-separated)")->type_name("NAMES");
+  c->add_option("--threads", o->threads, "Default: the physical cores the process may use")->type_name("N");
+  c->add_option("--target", o->target, "Highest CPU level to use, e.g. cpu:x86-64-v3 (default: what this machine has)")->type_name("TARGET");
+  c->add_option("--profile", o->profile, "Write the time of every step as Chrome trace")->type_name("TRACE.json");
+  c->add_option("--metrics", o->metrics, "Write metrics in Prometheus text format")->type_name("FILE");
+  c->add_flag("--paranoid", o->paranoid, "Check the SHA-256 of the weights, too");
+}
+
+} // namespace tare::cli
