@@ -23,6 +23,14 @@ llvm::Expected<double> parsePositive(llvm::StringRef flag, llvm::StringRef text)
   return value;
 }
 
+llvm::Expected<double> parsePercent(llvm::StringRef flag, llvm::StringRef text) {
+  double value = 0;
+  auto [end, error] = std::from_chars(text.begin(), text.end(), value);
+  if (error != std::errc() || end != text.end() || !(value >= 0 && value <= 100))
+    return usage(fmt::format("{} '{}' is no percentage from 0 to 100", flag.str(), text.str())).withHint("0.1 means 0.1%");
+  return value;
+}
+
 llvm::Expected<uint64_t> parseCount(llvm::StringRef flag, llvm::StringRef text, uint64_t low, uint64_t high) {
   uint64_t value = 0;
   auto [end, error] = std::from_chars(text.begin(), text.end(), value);

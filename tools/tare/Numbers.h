@@ -13,6 +13,8 @@ namespace tare::cli {
 
 /// A finite number above 0.
 llvm::Expected<double> parsePositive(llvm::StringRef flag, llvm::StringRef text);
+/// A percentage from 0 to 100, zero included.
+llvm::Expected<double> parsePercent(llvm::StringRef flag, llvm::StringRef text);
 /// An unsigned decimal number in [low, high].
 llvm::Expected<uint64_t> parseCount(llvm::StringRef flag, llvm::StringRef text, uint64_t low, uint64_t high);
 /// A number of bytes: decimal digits, optionally with K, M or G (powers of 1024).

@@ -19,14 +19,14 @@ static std::string dimsText(const tare_tensor_info &info) {
   return text.empty() ? "a scalar" : text;
 }
 
-static std::optional<int64_t> evaluate(const char *text, const Symbols &symbols) {
+static std::optional<int64_t> evaluate(const char *text, const Symbols &symbols, bool defaults = false) {
   auto dim = Dim::parse(text);
   if (!dim) return std::nullopt;
   return dim->evaluate([&](llvm::StringRef name) -> std::optional<int64_t> {
     auto found = symbols.find(name.str());
     if (found != symbols.end()) return found->second;
-    if (name.contains_insensitive("past")) return 0;
-    return std::nullopt;
+    if (name.contains_insensitive("past")) return defaults ? 16 : 0;
+    return defaults ? std::optional<int64_t>(name.contains_insensitive("batch") ? 1 : 64) : std::nullopt;
   });
 }
 
@@ -77,7 +77,7 @@ static Array fill(const tare_tensor_info &info, const std::vector<int64_t> &shap
   return array;
 }
 
-llvm::Expected<ArrayMap> randomInputs(const EngineHandle &engine, const std::vector<NamedShape> &shapes, uint64_t seed) {
+llvm::Expected<ArrayMap> randomInputs(const EngineHandle &engine, const std::vector<NamedShape> &shapes, uint64_t seed, bool defaults) {
   auto inputs = engine.inputs();
   auto report = engine.report();
   if (!report) return report.takeError();
@@ -98,7 +98,7 @@ llvm::Expected<ArrayMap> randomInputs(const EngineHandle &engine, const std::vec
     if (named != shapes.end()) shape = named->dims;
     else
       for (int i = 0; i < input.rank; i++) {
-        auto size = evaluate(input.dims[i], symbols);
+        auto size = evaluate(input.dims[i], symbols, defaults);
         if (!size) return usage(fmt::format("the shape of input {} is not decided: it is {}", input.name, dimsText(input))).withHint(fmt::format("add --shape {}=...", input.name));
         shape.push_back(*size);
       }

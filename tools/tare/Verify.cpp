@@ -1,0 +1,228 @@
+// tare verify: three forms. MODEL ENGINE: the shadow run with a gate. --certificate ENGINE MODEL: the certificate is derived again from the source.
+// ENGINE: all hashes. In: files. Out: text or JSON; exit 4 when a gate, a certificate or a comparison fails. Holds: nothing is written.
+#include "compiler/graph/Graph.h"
+#include "compiler/import/TensorFiles.h"
+#include "compiler/report/Writers.h"
+#include "mlir/IR/MLIRContext.h"
+#include "tools/tare/Certificate.h"
+#include "tools/tare/Commands.h"
+#include "tools/tare/Diagnostics.h"
+#include "tools/tare/Divergence.h"
+#include "tools/tare/RandomInputs.h"
+#include "tools/tare/Shadow.h"
+#include "tools/tare/Verify.h"
+#include "llvm/ADT/STLExtras.h"
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+#include <set>
+
+namespace tare::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+struct Options {
+  std::vector<std::string> files;
+  std::string golden, gate = "0.1", seed;
+  bool certificate = false;
+};
+
+std::string names(const ArrayMap &arrays) {
+  std::string text;
+  for (auto &[name, array] : arrays) text += (text.empty() ? "" : ", ") + name;
+  return text;
+}
+
+/// Keys `a.input_ids` of one file make one case per prefix; keys that are names themselves make one case.
+std::vector<Sample> splitByPrefix(const Sample &sample, const std::set<std::string> &known) {
+  std::map<std::string, ArrayMap> groups;
+  for (auto &[key, array] : sample.arrays) {
+    if (known.count(key)) groups[""][key] = array;
+    for (size_t dot = key.find('.'); dot != std::string::npos; dot = key.find('.', dot + 1))
+      if (known.count(key.substr(dot + 1)) && !known.count(key)) { groups[key.substr(0, dot)][key.substr(dot + 1)] = array; break; }
+  }
+  std::vector<Sample> cases;
+  for (auto &[prefix, arrays] : groups) cases.push_back({sample.label + (prefix.empty() ? "" : ":" + prefix), arrays});
+  return cases;
+}
+
+llvm::Expected<std::vector<Sample>> loadCases(const Options &o, const EngineHandle &engine) {
+  std::set<std::string> known;
+  for (auto &info : engine.inputs()) known.insert(info.name);
+  for (auto &info : engine.outputs()) known.insert(info.name);
+  std::vector<Sample> cases;
+  if (o.golden.empty()) {
+    auto seed = parseCount("--seed", o.seed.empty() ? "0" : o.seed, 0, uint64_t(1) << 62);
+    if (!seed) return seed.takeError();
+    for (uint64_t i = 0; i < 2; i++) {
+      auto arrays = randomInputs(engine, {}, *seed + i, true);
+      if (!arrays) return arrays.takeError();
+      cases.push_back({fmt::format("random inputs, seed {}", *seed + i), std::move(*arrays)});
+    }
+    return cases;
+  }
+  auto samples = readSamples(o.golden);
+  if (!samples) return samples.takeError();
+  for (auto &sample : *samples)
+    for (auto &one : splitByPrefix(sample, known)) cases.push_back(one);
+  if (cases.empty()) return refuse("no case in the folder has an array named as an input or output of the engine").inFile(o.golden).withHint("arrays are named as the engine's inputs and outputs, see `tare inspect`");
+  return cases;
+}
+
+/// Rows of [batch, sequence, ...] whose mask is 0 are unspecified for Hugging Face engines (cli.md): the expected values are put there on both sides.
+void ignoreMasked(const ArrayMap &inputs, const Array &expected, Array &actual) {
+  auto mask = inputs.find("attention_mask");
+  if (mask == inputs.end() || mask->second.dtype != TARE_I64 || mask->second.shape.size() != 2 || expected.shape.size() < 2 || actual.dtype != expected.dtype) return;
+  size_t rows = static_cast<size_t>(mask->second.shape[0] * mask->second.shape[1]);
+  if (expected.shape[0] != mask->second.shape[0] || expected.shape[1] != mask->second.shape[1] || rows == 0) return;
+  size_t bytes = expected.bytes.size() / rows;
+  auto *values = reinterpret_cast<const int64_t *>(mask->second.bytes.data());
+  for (size_t i = 0; i < rows; i++)
+    if (values[i] == 0) actual.bytes.replace(i * bytes, bytes, expected.bytes, i * bytes, bytes);
+}
+
+struct CaseResult {
+  std::string label;
+  Comparison shadow, engineGolden, sourceGolden;
+  bool golden = false;
+  std::vector<std::string> notes;
+  double delta() const { return std::max(shadow.rate(), golden ? engineGolden.rate() - sourceGolden.rate() : 0); }
+};
+
+llvm::Expected<CaseResult> runCase(const Sample &sample, mlir::ModuleOp source, const EngineHandle &engine, bool masked) {
+  CaseResult result{sample.label, {}, {}, {}, false, {}};
+  ArrayMap inputs;
+  std::string missing;
+  for (auto &info : engine.inputs()) {
+    auto found = sample.arrays.find(info.name);
+    if (found != sample.arrays.end()) inputs.insert(*found);
+    else if (!info.optional) missing += (missing.empty() ? "" : ", ") + std::string(info.name);
+  }
+  if (!missing.empty()) return refuse("the case lacks the inputs " + missing).inFile(sample.label).withHint("it has: " + names(sample.arrays));
+  auto expected = evaluateSource(source, inputs);
+  if (!expected) return expected.takeError();
+  auto actual = runEngine(engine, inputs);
+  if (!actual) return actual.takeError();
+  for (auto &[name, array] : *expected) {
+    auto found = actual->find(name);
+    if (found == actual->end()) return fail(ExitCode::Gate, "the engine has no output " + name).inFile(engine.path).ofTensor(name);
+    if (found->second.shape != array.shape) return fail(ExitCode::Gate, fmt::format("output {}: the source gives [{}], the engine [{}]", name, fmt::join(array.shape, ", "), fmt::join(found->second.shape, ", "))).inFile(engine.path).ofTensor(name);
+    if (masked) ignoreMasked(inputs, array, found->second);
+    result.shadow.add(compareArrays(array, found->second));
+  }
+  for (auto &[name, array] : *actual) {
+    auto found = sample.arrays.find(name);
+    if (found == sample.arrays.end()) continue;
+    if (found->second.shape != array.shape) {
+      result.notes.push_back(fmt::format("{} of the case is [{}], the engine's is [{}]: not compared", name, fmt::join(found->second.shape, ", "), fmt::join(array.shape, ", ")));
+      continue;
+    }
+    Array fromEngine = array, fromSource = expected->find(name)->second;
+    ignoreMasked(inputs, found->second, fromEngine);
+    ignoreMasked(inputs, found->second, fromSource);
+    result.golden = true;
+    result.engineGolden.add(compareArrays(found->second, fromEngine));
+    result.sourceGolden.add(compareArrays(found->second, fromSource));
+  }
+  return result;
+}
+
+Json toObject(const Comparison &c) { return {{"elements", c.elements}, {"violations", c.violations}, {"changed_argmax", c.changedArgmax}, {"max_difference", c.largest}, {"violation_rate", c.rate()}}; }
+
+llvm::Expected<ExitCode> shadow(const Options &o, Console &console) {
+  auto gate = parsePercent("--gate", o.gate);
+  if (!gate) return gate.takeError();
+  auto engine = EngineHandle::open(o.files[1]);
+  if (!engine) return engine.takeError();
+  auto cases = loadCases(o, *engine);
+  if (!cases) return cases.takeError();
+  ShadowResult result;
+  auto error = shadowRun(o.files[0], *engine, *cases, *gate / 100, console, result);
+  if (console.json && !result.json.is_null()) {
+    // One object in any case: the comparison, and beside it what failed.
+    Json json = result.json;
+    if (error) {
+      Failure failure = failureOf(std::move(error));
+      json["error"] = Json::parse(renderFailureJson(failure))["error"];
+      console.out(json.dump(2) + "\n");
+      return failure.code;
+    }
+    console.out(json.dump(2) + "\n");
+    return ExitCode::Ok;
+  }
+  console.out(result.text);
+  if (error) return std::move(error);
+  return ExitCode::Ok;
+}
+
+llvm::Expected<ExitCode> hashes(const Options &o, Console &console) {
+  auto engine = EngineHandle::open(o.files[0], "", true);
+  if (!engine) return engine.takeError();
+  console.out(console.json ? Json{{"verified", true}, {"engine", o.files[0]}}.dump() + "\n" : "all sections match their hashes, weights included\n");
+  return ExitCode::Ok;
+}
+
+llvm::Expected<ExitCode> verify(const Options &o, Console &console) {
+  if (o.certificate) {
+    if (o.files.size() != 2) return usage("--certificate takes an engine and its model").withHint("tare verify --certificate ENGINE MODEL");
+    if (!o.golden.empty()) return usage("--certificate and --golden exclude each other");
+    return verifyCertificateOf(o.files[0], o.files[1], console);
+  }
+  if (o.files.size() == 2) return shadow(o, console);
+  if (!o.golden.empty()) return usage("--golden needs a model and an engine").withHint("tare verify MODEL ENGINE --golden DIR");
+  return hashes(o, console);
+}
+
+} // namespace
+
+llvm::Error shadowRun(const std::string &model, const EngineHandle &engine, const std::vector<Sample> &cases, double gate, Console &console, ShadowResult &result) {
+  mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
+  DiagnosticCollector diagnostics(context, console, model);
+  CompileOptions options;
+  options.model = model;
+  auto source = importModel(context, options);
+  if (!source) return source.takeError();
+  bool masked = source->format == "huggingface";
+  double worst = 0;
+  const Sample *worstCase = nullptr;
+  result.json = {{"gate", gate}, {"cases", Json::array()}};
+  for (auto &sample : cases) {
+    auto one = runCase(sample, *source->module, engine, masked);
+    if (!one) {
+      result.json = nullptr;
+      return one.takeError();
+    }
+    result.text += fmt::format("{}: {} elements, {} violations ({:.4f}%), {} changed argmax, largest difference {:.3g}\n", report::escapeTerminal(one->label), report::grouped(one->shadow.elements),
+                               one->shadow.violations, 100 * one->shadow.rate(), one->shadow.changedArgmax, one->shadow.largest);
+    Json json = {{"case", one->label}, {"shadow", toObject(one->shadow)}};
+    if (one->golden) {
+      result.text += fmt::format("  against the case's own outputs: engine {:.4f}% (largest difference {:.3g}), source {:.4f}%\n", 100 * one->engineGolden.rate(), one->engineGolden.largest, 100 * one->sourceGolden.rate());
+      json["engine_golden"] = toObject(one->engineGolden), json["source_golden"] = toObject(one->sourceGolden);
+    }
+    for (auto &note : one->notes) result.text += "  " + report::escapeTerminal(note) + "\n", json["notes"].push_back(note);
+    result.json["cases"].push_back(json);
+    if (!worstCase || one->delta() > worst) worst = one->delta(), worstCase = &sample;
+  }
+  result.json["violation_rate_delta"] = worst;
+  result.text += fmt::format("violation_rate_delta {:.4f}% (gate {:.4f}%)\n", 100 * worst, 100 * gate);
+  if (worst <= gate || !worstCase) return llvm::Error::success();
+  ArrayMap inputs;
+  for (auto &info : engine.inputs())
+    if (auto found = worstCase->arrays.find(info.name); found != worstCase->arrays.end()) inputs.insert(*found);
+  auto where = firstDivergence(options, inputs);
+  std::string text = where ? *where : "the first diverging layer cannot be told: " + failureOf(where.takeError()).message;
+  result.json["first_divergence"] = text;
+  return fail(ExitCode::Gate, fmt::format("the engine differs from its source: violation_rate_delta {:.4f}% is above the gate of {:.4f}%; {}", 100 * worst, 100 * gate, text))
+      .inFile(engine.path).withHint("compile the engine again from this model; if it stays, report the model");
+}
+
+void addVerifyCommand(CLI::App &app, Session &session) {
+  auto o = std::make_shared<Options>();
+  CLI::App *c = addCommand(app, session, "verify", "Compare an engine with its source, derive its certificate again, or check its hashes", [o, &session] { return verify(*o, session.console); });
+  c->add_option("FILES", o->files, "MODEL ENGINE: shadow run; --certificate ENGINE MODEL; ENGINE: hashes")->required()->expected(1, 2)->type_name("");
+  c->add_flag("--certificate", o->certificate, "Derive every removal's evidence again from the source");
+  c->add_option("--golden", o->golden, "Cases with inputs and expected outputs: .npz, or a folder of .npz or test_data_set_N")->type_name("DIR");
+  c->add_option("--gate", o->gate, "Largest violation_rate_delta in percent (default 0.1)")->type_name("PERCENT");
+  c->add_option("--seed", o->seed, "Seed of the random inputs without --golden (default 0)")->type_name("N");
+}
+
+} // namespace tare::cli

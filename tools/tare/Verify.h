@@ -1,0 +1,18 @@
+// The shadow run for `tare verify` and `tare compile --verify`. In: a model, an engine, cases. Out: text and JSON of the comparison, and exit 4 as an error when
+// the violation rate is above the gate.
+#pragma once
+#include "compiler/import/TensorFiles.h"
+#include "tools/tare/EngineHandle.h"
+#include <nlohmann/json.hpp>
+
+namespace tare::cli {
+struct Console;
+
+struct ShadowResult {
+  std::string text;
+  nlohmann::ordered_json json;
+};
+/// `gate` is a rate, not percent.
+llvm::Error shadowRun(const std::string &model, const EngineHandle &engine, const std::vector<Sample> &cases, double gate, Console &console, ShadowResult &result);
+
+} // namespace tare::cli
