@@ -63,7 +63,7 @@ static Totals totalsOf(ModuleOp module) {
   Totals totals;
   module.walk<WalkOrder::PreOrder>([&](Operation *op) {
     if (isContainer(op)) return;
-    Dim flops = graph::flopsOf(op), bytes = graph::bytesOf(op);
+    Dim flops = flopsOf(op), bytes = bytesOf(op);
     Sum &group = totals.groups[moduleGroup(op)];
     for (Sum *sum : {&totals.all, &group}) sum->flops = sum->flops + flops, sum->bytes = sum->bytes + bytes, sum->ops++;
   });

@@ -14,8 +14,7 @@
 
 namespace tare::cli {
 
-std::string engineFlags(const CompileRequest &r) {
-  auto &o = r.options;
+std::string engineFlags(const CompileOptions &o) {
   std::string text;
   auto add = [&](const char *name, const std::string &value) { text += std::string(name) + "=" + value + "\n"; };
   add("policy", o.policy == Policy::Strict ? "strict" : o.policy == Policy::Inference ? "inference" : "proved");
@@ -54,7 +53,7 @@ llvm::Expected<std::string> cacheKey(const CompileRequest &request, const std::v
     hash.update(part);
   };
   add("tare " + toolVersion() + " llvm " + llvmVersion());
-  add(engineFlags(request));
+  add(engineFlags(request.options));
   std::set<std::string> files(filesRead.begin(), filesRead.end());
   for (auto &path : {request.options.rulesFile, request.options.calibration})
     if (!path.empty())

@@ -1,23 +1,22 @@
-// The compile, top to bottom: import, passes (the report is collected at their borders), kernels, machine code, certificate, engine. In: CompileRequest.
-// Out: files and an exit code. Holds: everything that can fail before the engine is replaced does; nothing partial is left behind.
+// What `tare compile` and `tare check` do, top to bottom: import, cache, passes, reports, gates, engine. In: CompileRequest. Out: files and an exit code.
+// Holds: reports are written before the engine; a failed gate leaves no engine and the old one untouched; nothing partial is left behind.
 #include "tools/tare/Driver.h"
-#include "compiler/codegen/cpu/Backend.h"
-#include "compiler/codegen/cpu/EmitKernels.h"
-#include "compiler/engine/EngineWriter.h"
-#include "compiler/import/Import.h"
-#include "compiler/report/Collect.h"
 #include "compiler/report/Writers.h"
-#include "passes/Pipeline.h"
+#include "tools/tare/Cache.h"
+#include "tools/tare/Compile.h"
 #include "tools/tare/Diagnostics.h"
+#include "tools/tare/Interrupt.h"
 #include "tools/tare/OutputFile.h"
 #include "tools/tare/Progress.h"
-#include "tools/tare/Version.h"
+#include "tools/tare/RandomInputs.h"
+#include "tools/tare/Verify.h"
+#include <filesystem>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 namespace tare::cli {
 
-static constexpr Progress::Stage stages[] = {{"import", 5}, {"mark", 1}, {"check", 50}, {"prune", 1}, {"clean", 3}, {"fuse", 2}, {"plan", 1}, {"generate kernels", 5}, {"machine code", 30}, {"write engine", 2}};
+static constexpr Progress::Stage stages[] = {{"import", 5}, {"mark layers", 1}, {"check layers", 50}, {"prune", 1}, {"clean", 3}, {"fuse", 2}, {"plan", 1}, {"generate kernels", 5}, {"machine code", 30}, {"write engine", 2}};
 
 /// MLIR text without the weights' bytes; node names stay as locations.
 static std::string printed(mlir::ModuleOp module) {
@@ -27,82 +26,106 @@ static std::string printed(mlir::ModuleOp module) {
   return text + "\n";
 }
 
-/// Where the engine came from; deterministic: no time, no directory, no user.
-static std::string provenance(const CompileRequest &request, const ImportedModel &model) {
-  return nlohmann::ordered_json{{"tare", toolVersion()}, {"llvm", llvmVersion()}, {"model", {{"name", model.name}, {"format", model.format}, {"sha256", model.sha256}}},
-                                {"flags", engineFlags(request)}}.dump(2) + "\n";
+/// The report on stdout in the form that was asked for; with a failed gate the error is a key of the same object.
+static void printReport(const CompileRequest &request, Console &console, const report::Report &report, const Failure *gate) {
+  if (console.json) {
+    auto json = nlohmann::ordered_json::parse(report::toJson(report));
+    if (gate) json["error"] = nlohmann::ordered_json::parse(renderFailureJson(*gate))["error"];
+    console.out(json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+  } else if (request.checkOnly && request.reports.empty()) {
+    console.out(report::toText(report));
+  }
 }
 
-static llvm::Expected<report::Report> runPasses(const CompileRequest &request, ImportedModel &model, DiagnosticCollector &diagnostics, Progress &progress) {
-  report::Report report;
-  progress.stage(1);
-  auto onPhase = [&](Phase phase, mlir::ModuleOp module) {
-    if (phase == Phase::Checked) {
-      report::ModelInfo info{model.name, model.format, model.sha256, static_cast<int64_t>(model.parameters), model.warnings};
-      report = report::collect(module, info, request.options);
-    }
-    if (phase == Phase::Pruned) report::addPruned(report, module);
-    if (phase < Phase::Planned) progress.stage(static_cast<size_t>(phase) + 1);
-  };
-  if (mlir::failed(runPipeline(*model.module, request.options, onPhase))) return llvm::make_error<Failure>(diagnostics.takeFailure("the pass pipeline"));
-  return report;
+static llvm::Error stopEarly(const CompileRequest &request, Console &console, ImportedModel &model, const Compiled &compiled) {
+  std::string text = printed(*model.module);
+  if (request.output.empty()) console.out(text);
+  else if (auto error = writeFile(request.output, text)) return error;
+  return request.options.stopAfter >= Phase::Pruned ? writeOutputs(request, compiled.report, model.files) : llvm::Error::success();
 }
 
-static llvm::Error makeEngine(const CompileRequest &request, ImportedModel &model, const report::Report &report, DiagnosticCollector &diagnostics, Progress &progress) {
-  progress.stage(7);
-  auto code = emitKernels(*model.module);
-  if (!code) return code.takeError();
-  progress.stage(8);
-  auto sections = compileForLevels(**code, request.options.levels, request.options.threads);
-  if (!sections) return sections.takeError();
-  progress.stage(9);
-  EngineContents contents;
-  contents.planned = *model.module;
-  contents.code = std::move(*sections);
-  contents.configuration = report::toConfiguration(report);
-  contents.report = report::toJson(report);
-  contents.provenance = provenance(request, model);
-  return writeEngine(request.output, contents);
+/// Compiles beside the output, compares with the source, and only then replaces the output.
+static llvm::Error verified(const CompileRequest &request, const std::string &temporary, Console &console) {
+  auto engine = EngineHandle::open(temporary);
+  if (!engine) return engine.takeError();
+  std::vector<Sample> cases;
+  if (!request.options.calibration.empty()) {
+    auto samples = readSamples(request.options.calibration);
+    if (!samples) return samples.takeError();
+    cases = std::move(*samples);
+  } else {
+    auto arrays = randomInputs(*engine, {}, request.options.seed, true);
+    if (!arrays) return arrays.takeError();
+    cases.push_back({"random inputs", std::move(*arrays)});
+  }
+  ShadowResult result;
+  if (auto error = shadowRun(request.options.model, *engine, cases, 0.001, console, result)) return error;
+  console.note("verified against the source: " + llvm::StringRef(result.text).rtrim().rsplit('\n').second.str());
+  return llvm::Error::success();
+}
+
+static llvm::Error writeVerified(const CompileRequest &request, ImportedModel &model, const Compiled &compiled, DiagnosticCollector &diagnostics, Progress &progress, Console &console) {
+  if (!request.verify) return makeEngine(model, request.options, compiled, request.output, diagnostics, &progress);
+  std::filesystem::path output(request.output);
+  std::string temporary = (output.parent_path() / fmt::format(".{}.{}.verify.tmp", output.filename().string(), ::getpid())).string();
+  auto cleanup = llvm::make_scope_exit([&] { std::error_code ignored; std::filesystem::remove(temporary, ignored); });
+  if (auto error = makeEngine(model, request.options, compiled, temporary, diagnostics, &progress)) return error;
+  progress.finish();
+  if (auto error = verified(request, temporary, console)) return error;
+  std::error_code error;
+  std::filesystem::rename(temporary, output, error);
+  return error ? llvm::Error(fail(ExitCode::Io, "cannot replace the engine: " + error.message()).inFile(request.output)) : llvm::Error::success();
 }
 
 llvm::Expected<ExitCode> runCompile(const CompileRequest &request, Console &console) {
-  Progress progress(console, stages);
+  Progress progress(console, request.checkOnly ? llvm::ArrayRef(stages).take_front(4) : llvm::ArrayRef(stages));
+  if (!request.output.empty()) removeTemporariesOnInterrupt(request.output);
   mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
   DiagnosticCollector diagnostics(context, console, request.options.model);
   progress.stage(0);
   auto model = importModel(context, request.options);
-  if (!model) {
-    Failure failure = failureOf(model.takeError());
-    return llvm::make_error<Failure>(failure);
+  if (!model) return model.takeError();
+  std::string key;
+  if (request.printCacheKey || !request.cacheDir.empty()) {
+    auto computed = cacheKey(request, model->files);
+    if (!computed) return computed.takeError();
+    key = *computed;
   }
   if (request.printCacheKey) {
-    auto key = cacheKey(request, model->files);
-    if (!key) return key.takeError();
     progress.finish();
-    console.out(console.json ? nlohmann::ordered_json{{"cache_key", *key}}.dump() + "\n" : *key + "\n");
+    console.out(console.json ? nlohmann::ordered_json{{"cache_key", key}}.dump() + "\n" : key + "\n");
     return ExitCode::Ok;
   }
-  auto report = runPasses(request, *model, diagnostics, progress);
-  if (!report) return report.takeError();
+  if (auto hit = cached(request, key)) {
+    progress.finish();
+    return reuse(request, *hit, model->files, console);
+  }
+  auto compiled = runPasses(*model, request.options, diagnostics, &progress);
+  if (!compiled) return compiled.takeError();
   if (request.stopAfter && request.options.stopAfter < Phase::Engine) {
     progress.finish();
-    std::string text = printed(*model->module);
-    if (request.output.empty()) console.out(text);
-    else if (auto error = writeFile(request.output, text)) return error;
-    if (request.options.stopAfter >= Phase::Pruned)
-      if (auto error = writeOutputs(request, *report, model->files)) return error;
+    if (auto error = stopEarly(request, console, *model, *compiled)) return error;
     return ExitCode::Ok;
   }
-  if (auto error = writeOutputs(request, *report, model->files)) return error;
-  llvm::Error gate = checkFailOn(request, *report);
-  if (!gate && !request.checkOnly) gate = makeEngine(request, *model, *report, diagnostics, progress);
+  if (auto error = writeOutputs(request, compiled->report, model->files)) return error;
+  if (auto error = checkFailOn(request, compiled->report)) {
+    Failure failure = failureOf(std::move(error));
+    progress.finish();
+    if (!request.checkOnly) printSummary(console, request, compiled->report);
+    printReport(request, console, compiled->report, &failure);
+    if (!console.json) return llvm::make_error<Failure>(failure);
+    Console text = console;
+    text.json = false;
+    return static_cast<ExitCode>(text.report(failure));
+  }
+  if (!request.checkOnly)
+    if (auto error = writeVerified(request, *model, *compiled, diagnostics, progress, console)) return error;
   progress.finish();
-  for (auto &warning : model->warnings) console.warn(warning);
-  if (!request.checkOnly) printSummary(console, request, *report);
-  if (console.json) console.out(report::toJson(*report));
-  else if (request.checkOnly && request.reports.empty()) console.out(report::toText(*report));
-  if (gate) return std::move(gate);
-  if (!request.checkOnly) console.note(fmt::format("engine: {}", request.output));
+  for (auto &warning : model->warnings) console.warn(report::escapeTerminal(warning));
+  if (!request.checkOnly) printSummary(console, request, compiled->report);
+  printReport(request, console, compiled->report, nullptr);
+  if (!request.checkOnly) console.note("engine: " + request.output);
+  if (!key.empty() && !request.checkOnly) keep(request, key, console);
   return ExitCode::Ok;
 }
 

@@ -1,0 +1,64 @@
+// The middle of a compile (Compile.h), top to bottom: passes with the report collected at their borders, kernels, machine code, engine file.
+// In: an imported model. Out: a report; an engine. Holds: provenance names no time, directory or user.
+#include "tools/tare/Compile.h"
+#include "compiler/codegen/cpu/Backend.h"
+#include "compiler/codegen/cpu/EmitKernels.h"
+#include "compiler/engine/EngineWriter.h"
+#include "compiler/report/Collect.h"
+#include "compiler/report/Writers.h"
+#include "passes/Pipeline.h"
+#include "tools/tare/Diagnostics.h"
+#include "tools/tare/Driver.h"
+#include "tools/tare/Progress.h"
+#include "tools/tare/Version.h"
+#include <nlohmann/json.hpp>
+
+namespace tare::cli {
+
+static std::string provenance(const CompileOptions &options, const ImportedModel &model) {
+  return nlohmann::ordered_json{{"tare", toolVersion()}, {"llvm", llvmVersion()}, {"model", {{"name", model.name}, {"format", model.format}, {"sha256", model.sha256}}},
+                                {"flags", engineFlags(options)}}.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+}
+
+llvm::Expected<Compiled> runPasses(ImportedModel &model, const CompileOptions &options, DiagnosticCollector &diagnostics, Progress *progress) {
+  Compiled compiled;
+  auto stage = [&](size_t index) { if (progress) progress->stage(index); };
+  stage(1);
+  auto onPhase = [&](Phase phase, mlir::ModuleOp module) {
+    if (phase == Phase::Checked) {
+      report::ModelInfo info{model.name, model.format, model.sha256, static_cast<int64_t>(model.parameters), model.warnings};
+      compiled.report = report::collect(module, info, options);
+    }
+    if (phase == Phase::Pruned) report::addPruned(compiled.report, module);
+    if (phase < Phase::Planned) stage(static_cast<size_t>(phase) + 1);
+  };
+  if (mlir::failed(runPipeline(*model.module, options, onPhase))) return llvm::make_error<Failure>(diagnostics.takeFailure("the pass pipeline"));
+  return compiled;
+}
+
+llvm::Error makeEngine(ImportedModel &model, const CompileOptions &options, const Compiled &compiled, const std::string &path, DiagnosticCollector &diagnostics, Progress *progress) {
+  auto stage = [&](size_t index) { if (progress) progress->stage(index); };
+  stage(7);
+  auto code = emitKernels(*model.module);
+  if (!code) return code.takeError();
+  stage(8);
+  auto sections = compileForLevels(**code, options.levels, options.threads);
+  if (!sections) return sections.takeError();
+  stage(9);
+  EngineContents contents;
+  contents.planned = *model.module;
+  contents.code = std::move(*sections);
+  contents.certificate = compiled.certificate;
+  contents.configuration = report::toConfiguration(compiled.report);
+  contents.report = report::toJson(compiled.report);
+  contents.provenance = provenance(options, model);
+  return writeEngine(path, contents);
+}
+
+llvm::Error compileModule(ImportedModel &model, const CompileOptions &options, const std::string &path, DiagnosticCollector &diagnostics) {
+  auto compiled = runPasses(model, options, diagnostics, nullptr);
+  if (!compiled) return compiled.takeError();
+  return makeEngine(model, options, *compiled, path, diagnostics, nullptr);
+}
+
+} // namespace tare::cli
