@@ -3,6 +3,7 @@
 #include "compiler/graph/Checked.h"
 #include "tools/tare/Console.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
 #include <charconv>
 #include <cmath>
 #include <fmt/format.h>

@@ -30,7 +30,7 @@ static std::optional<int64_t> evaluate(const char *text, const Symbols &symbols,
   });
 }
 
-static llvm::Error bind(const tare_tensor_info &info, const NamedShape &shape, Symbols &symbols) {
+static llvm::Error bindShape(const tare_tensor_info &info, const NamedShape &shape, Symbols &symbols) {
   auto misfit = [&](const std::string &why) -> llvm::Error {
     return usage(fmt::format("--shape {}={}: {}", shape.name, fmt::join(shape.dims, "x"), why)).withHint(fmt::format("the engine's {} is {}", info.name, dimsText(info)));
   };
@@ -87,7 +87,7 @@ llvm::Expected<ArrayMap> randomInputs(const EngineHandle &engine, const std::vec
   for (auto &shape : shapes) {
     auto found = llvm::find_if(inputs, [&](auto &i) { return shape.name == i.name; });
     if (found == inputs.end()) return usage(fmt::format("--shape names '{}', which is no input", shape.name)).withHint("the engine's inputs are: " + known);
-    if (auto error = bind(*found, shape, symbols)) return error;
+    if (auto error = bindShape(*found, shape, symbols)) return error;
   }
   ArrayMap arrays;
   std::mt19937_64 random(seed);

@@ -5,6 +5,7 @@
 #include "tools/tare/Numbers.h"
 #include "tools/tare/Version.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
 #include <fmt/format.h>
 #include <new>
 
