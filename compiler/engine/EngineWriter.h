@@ -12,7 +12,8 @@ struct EngineContents {
   mlir::ModuleOp planned;        ///< holds one plan.program, and `main` as a declaration
   std::vector<CodeSection> code; ///< one per ISA level
   std::string certificate, configuration, report, provenance; ///< as they will lie in the file; an empty one is left out
-  std::optional<Dim> fullFlops, fullBytes; ///< of the graph before removals; this plan's own when absent
+  /// Estimates of the source graph before and after removals, counted alike (compiler/report/Estimates.h); absent: sums over this plan's steps.
+  std::optional<Dim> fullFlops, fullBytes, flops, bytes;
   std::vector<std::string> prunedLayers;
   double zeroRate = 0;
   Signer signer; ///< empty: not signed

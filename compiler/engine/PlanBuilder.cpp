@@ -166,7 +166,7 @@ llvm::Expected<std::string> PlanBuilder::build(const std::map<size_t, uint64_t> 
     variant->level = place.level, variant->section = place.section, variant->text_bytes = place.textBytes;
     out.code.push_back(std::move(variant));
   }
-  out.flops = index(flops), out.bytes = index(bytes);
+  out.flops = index(contents.flops.value_or(flops)), out.bytes = index(contents.bytes.value_or(bytes));
   out.full_flops = index(contents.fullFlops.value_or(flops)), out.full_bytes = index(contents.fullBytes.value_or(bytes));
   out.pruned_layers = contents.prunedLayers;
   out.zero_rate = contents.zeroRate;

@@ -39,7 +39,7 @@ llvm::Expected<Compiled> runPasses(ImportedModel &model, const CompileOptions &o
 llvm::Error makeEngine(ImportedModel &model, const CompileOptions &options, const Compiled &compiled, const std::string &path, DiagnosticCollector &diagnostics, Progress *progress) {
   auto stage = [&](size_t index) { if (progress) progress->stage(index); };
   stage(7);
-  auto code = emitKernels(*model.module);
+  auto code = codegen::emitKernels(*model.module);
   if (!code) return code.takeError();
   stage(8);
   auto sections = compileForLevels(**code, options.levels, options.threads);
@@ -52,6 +52,13 @@ llvm::Error makeEngine(ImportedModel &model, const CompileOptions &options, cons
   contents.configuration = report::toConfiguration(compiled.report);
   contents.report = report::toJson(compiled.report);
   contents.provenance = provenance(options, model);
+  // The same formulas as in the report, so that a run, a report and `tare estimate` never contradict each other.
+  auto &report = compiled.report;
+  contents.fullFlops = Dim::parse(report.full.flops.formula), contents.fullBytes = Dim::parse(report.full.memory.formula);
+  contents.flops = Dim::parse(report.pruned.flops.formula), contents.bytes = Dim::parse(report.pruned.memory.formula);
+  for (auto &c : report.candidates)
+    if (c.verdict == "pruned") contents.prunedLayers.push_back(c.name);
+  contents.zeroRate = report.zeroRate();
   return writeEngine(path, contents);
 }
 

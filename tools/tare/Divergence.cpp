@@ -9,6 +9,7 @@
 #include "tools/tare/Console.h"
 #include "tools/tare/Diagnostics.h"
 #include "tools/tare/Shadow.h"
+#include "llvm/ADT/ScopeExit.h"
 #include "llvm/Support/FileSystem.h"
 #include <filesystem>
 

@@ -10,6 +10,7 @@
 #include "tools/tare/Progress.h"
 #include "tools/tare/RandomInputs.h"
 #include "tools/tare/Verify.h"
+#include "llvm/ADT/ScopeExit.h"
 #include <filesystem>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

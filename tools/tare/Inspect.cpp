@@ -36,7 +36,7 @@ llvm::Expected<ExitCode> header(const Options &o, Console &console) {
   file.seekg(0).read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
   auto *data = reinterpret_cast<const uint8_t *>(bytes.data());
   auto entries = checkHeader(data, bytes.size(), size);
-  if (!entries) return refuse(entries.error().message).inFile(o.engine).withHint("an engine is made by `tare compile MODEL -o ENGINE`");
+  if (!entries) return refuse(std::string(entries.error().text) + (*entries.error().detail ? std::string(": ") + entries.error().detail : "")).inFile(o.engine).withHint("an engine is made by `tare compile MODEL -o ENGINE`");
   auto &head = *reinterpret_cast<const format::Header *>(data);
   Json json = {{"format", fmt::format("{}.{}", head.major, head.minor)}, {"file_bytes", head.fileBytes}, {"hash", hex(head.hash, 32)}, {"sections", Json::array()}};
   std::string text = fmt::format("tare engine, format {}.{}, {} bytes, hash {}\n", head.major, head.minor, report::grouped(static_cast<int64_t>(head.fileBytes)), hex(head.hash, 32));

@@ -1,12 +1,12 @@
 // Atomic writing and bounded reading of small files (OutputFile.h). In: paths from the command line. Out: bytes, or Failures with errno's text.
 #include "tools/tare/OutputFile.h"
+#include "compiler/engine/AtomicFile.h"
 #include "compiler/graph/Failure.h"
 #include "tools/tare/Interrupt.h"
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <random>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -31,31 +31,21 @@ struct Descriptor {
 llvm::Error writeFile(const std::string &path, llvm::StringRef bytes) {
   // A device or pipe (/dev/stdout, /dev/null, a FIFO) cannot be replaced; it is written to.
   struct stat existing;
-  bool special = ::stat(path.c_str(), &existing) == 0 && !S_ISREG(existing.st_mode);
-  std::string folder = folderOf(path), name = path.substr(path.rfind('/') == std::string::npos ? 0 : path.rfind('/') + 1);
-  std::string temp = special ? path : fmt::format("{}/.{}.{}.{:08x}.tmp", folder, name, ::getpid(), std::random_device()());
-  if (!special) removeTemporariesOnInterrupt(path);
-  Descriptor file{::open(temp.c_str(), special ? O_WRONLY | O_CLOEXEC : O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666)};
-  if (file.fd < 0) return ioFailure("create a file", path);
-  auto giveUp = [&](const char *what) -> llvm::Error {
-    llvm::Error error = ioFailure(what, path);
-    if (!special) ::unlink(temp.c_str());
-    return error;
-  };
+  if (::stat(path.c_str(), &existing) != 0 || S_ISREG(existing.st_mode)) {
+    removeTemporariesOnInterrupt(path);
+    auto file = AtomicFile::create(path);
+    if (!file) return file.takeError();
+    if (auto error = file->write(bytes)) return error;
+    return file->commit();
+  }
+  Descriptor file{::open(path.c_str(), O_WRONLY | O_CLOEXEC)};
+  if (file.fd < 0) return ioFailure("open", path);
   while (!bytes.empty()) {
     ssize_t written = ::write(file.fd, bytes.data(), bytes.size());
     if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return giveUp("write");
+    if (written < 0) return ioFailure("write", path);
     bytes = bytes.drop_front(static_cast<size_t>(written));
   }
-  if (special) return llvm::Error::success();
-  if (::fsync(file.fd) != 0) return giveUp("flush");
-  int fd = file.fd;
-  file.fd = -1;
-  if (::close(fd) != 0) return giveUp("close");
-  if (::rename(temp.c_str(), path.c_str()) != 0) return giveUp("replace the file");
-  Descriptor directory{::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
-  if (directory.fd >= 0) ::fsync(directory.fd); // the file is complete either way; some file systems cannot flush folders
   return llvm::Error::success();
 }
 
