@@ -3,7 +3,8 @@
  * Must hold: a masked row (-inf everywhere) keeps maximum -inf and sum 0, so that it ends as 0/0 = NaN like an unfused softmax, or 0 with nan_guard. */
 #include "kernels/cpu/pack.h"
 
-enum { SCORE_STRIDE = TARE_KEY_TILE + 16 }; /* rows of scores must not fall on the same cache sets */
+enum { SCORE_STRIDE = TARE_KEY_TILE + 16, ROWS_MOST = 14 }; /* rows of scores must not fall on the same cache sets */
+static const float MASKED = -1e30f; /* a bias at or below leaves a weight of exactly 0 beside any key above */
 
 /* e^x for x <= 0 or NaN: tare_expf's polynomial, one scaling step. Below -87.7 the factor's exponent field reaches 0, so that the result is exactly 0. */
 TARE_INLINE V expv(V x) {
@@ -68,13 +69,26 @@ static __attribute__((noinline)) float softmax_row(float *s, const float *bias, 
   return factor;
 }
 
+/* Widens [*low, *high) to hold every key that this bias row leaves unmasked (NaN counts as unmasked). Returns whether there is one. */
+static __attribute__((noinline)) int unmasked_range(const float *bias, int64_t count, int64_t *low, int64_t *high) {
+  int64_t first = 0, last = count;
+  while (first < count && bias[first] <= MASKED) ++first;
+  while (last > first && bias[last - 1] <= MASKED) --last;
+  if (first == last) return 0;
+  *low = minl(*low, first);
+  *high = maxl(*high, last);
+  return 1;
+}
 static __attribute__((noinline)) void scale_row(float *x, int64_t count, float factor) {
   for (int64_t i = 0; i < count; i += TARE_LANES) storev(x + i, loadv(x + i) * factor);
 }
 static __attribute__((noinline)) void store_row(float *out, const float *x, int64_t count, float sum, int64_t guard) {
-  const float inverse = guard && !(sum > 0.0f) ? 0.0f : 1.0f / sum;
-  const int zero = guard && !(sum > 0.0f);
-  for (int64_t i = 0; i < count; ++i) out[i] = zero ? 0.0f : x[i] * inverse;
+  if (sum > 0.0f) {
+    const float inverse = 1.0f / sum;
+    for (int64_t i = 0; i < count; ++i) out[i] = x[i] * inverse;
+  } else { /* 0: every key -inf, or no key; NaN: a NaN or +inf among the scores */
+    for (int64_t i = 0; i < count; ++i) out[i] = guard ? 0.0f : __builtin_nanf("");
+  }
 }
 
 TARE_EXPORT void tare_attention_f32(const tare_attention *args, tare_bias_row bias, void *env, int64_t thread, int64_t threads, void *scratch) {
@@ -85,13 +99,14 @@ TARE_EXPORT void tare_attention_f32(const tare_attention *args, tare_bias_row bi
   if (units * chunks % threads != 0 && units * chunks < 8 * threads && unit_rows >= 2 * TARE_ROWS) chunks *= threads;
   const int64_t items = units * chunks;
   float *packed_k = scratch, *packed_v = packed_k + TARE_KEY_TILE * dim, *scores = packed_v + TARE_KEY_TILE * padded_dim;
-  float *bias_row = scores + 14 * SCORE_STRIDE, *sums = scores + 16 * TARE_KEY_TILE, *maxima = sums + TARE_QUERY_TILE, *acc = maxima + TARE_QUERY_TILE;
+  float *biases = scores + ROWS_MOST * SCORE_STRIDE, *sums = scores + 32 * TARE_KEY_TILE, *maxima = sums + TARE_QUERY_TILE, *acc = maxima + TARE_QUERY_TILE;
   int64_t packed_unit = -1;
   for (int64_t item = items * thread / threads; item < items * (thread + 1) / threads; ++item) {
     const int64_t unit = item / chunks, chunk = item % chunks, b = unit / args->kv_heads, g = unit % args->kv_heads;
     const int64_t row_begin = unit_rows * chunk / chunks, row_end = unit_rows * (chunk + 1) / chunks;
     const float *k_base = args->k + b * args->k_stride[0] + g * args->k_stride[1], *v_base = args->v + b * args->v_stride[0] + g * args->v_stride[1];
     for (int64_t i = 0; i < row_end - row_begin; ++i) sums[i] = 0.0f, maxima[i] = -__builtin_inff();
+    uint8_t seen[TARE_QUERY_TILE] = {0}, begun[TARE_QUERY_TILE] = {0}; /* per row: an unmasked key was met; acc holds a sum */
     for (int64_t t0 = 0; t0 < keys; t0 += TARE_KEY_TILE) {
       const int64_t count = minl(keys - t0, TARE_KEY_TILE);
       if (packed_unit != unit || keys > TARE_KEY_TILE) {
@@ -106,19 +121,36 @@ TARE_EXPORT void tare_attention_f32(const tare_attention *args, tare_bias_row bi
         const int64_t rows = (left + (left + TARE_ROWS - 1) / TARE_ROWS - 1) / ((left + TARE_ROWS - 1) / TARE_ROWS), at = row - row_begin;
         const int64_t q_step = queries == 1 ? args->q_stride[1] : args->q_stride[2];
         const float *q = args->q + b * args->q_stride[0] + (g * group + head) * args->q_stride[1] + query * args->q_stride[2];
-        for (int64_t t = 0; t < count; t += TARE_PANEL)
-          tare_tile_f32(rows, q, q_step, (const char *)(packed_k + t * dim), TARE_PANEL, dim, scores + t, SCORE_STRIDE, 0, (const char *)packed_k, 0);
-        for (int64_t r = 0; r < rows; ++r) {
-          if (bias) bias(env, bias_row, b, g * group + (queries == 1 ? head + r : head), queries == 1 ? 0 : query + r, t0, count);
-          const float factor = softmax_row(scores + r * SCORE_STRIDE, bias ? bias_row : 0, count, scale, maxima + at + r, sums + at + r);
-          if (t0 > 0) scale_row(acc + (at + r) * padded_dim, padded_dim, factor);
+        int64_t low = 0, high = count;
+        if (bias) {
+          int all_seen = 1;
+          low = count, high = 0;
+          for (int64_t r = 0; r < rows; ++r) {
+            float *bias_row = biases + r * SCORE_STRIDE;
+            bias(env, bias_row, b, g * group + (queries == 1 ? head + r : head), queries == 1 ? 0 : query + r, t0, count);
+            seen[at + r] |= unmasked_range(bias_row, count, &low, &high);
+            all_seen &= seen[at + r];
+          }
+          if (!all_seen) low = 0, high = count; /* a row masked so far: its masked keys still count among themselves */
+          low = low / TARE_PANEL * TARE_PANEL;
         }
-        for (int64_t d = 0; d < value_dim; d += TARE_PANEL)
-          tare_tile_f32(rows, scores, SCORE_STRIDE, (const char *)(packed_v + d * TARE_KEY_TILE), TARE_PANEL, count, acc + at * padded_dim + d, padded_dim, t0 > 0, (const char *)packed_v, 0);
+        const int64_t width = high - low;
+        for (int64_t t = 0; t < width; t += TARE_PANEL)
+          tare_tile_f32(rows, q, q_step, (const char *)(packed_k + (low + t) * dim), TARE_PANEL, dim, scores + t, SCORE_STRIDE, 0, (const char *)packed_k, 0);
+        if (width > 0) {
+          for (int64_t r = 0; r < rows; ++r) {
+            const float factor = softmax_row(scores + r * SCORE_STRIDE, bias ? biases + r * SCORE_STRIDE + low : 0, width, scale, maxima + at + r, sums + at + r);
+            if (begun[at]) scale_row(acc + (at + r) * padded_dim, padded_dim, factor);
+          }
+          for (int64_t d = 0; d < value_dim; d += TARE_PANEL)
+            tare_tile_f32(rows, scores, SCORE_STRIDE, (const char *)(packed_v + d * TARE_KEY_TILE + low * TARE_PANEL), TARE_PANEL, width, acc + at * padded_dim + d, padded_dim, begun[at], (const char *)packed_v, 0);
+          begun[at] = 1;
+        }
         row += rows;
       }
     }
     for (int64_t row = row_begin; row < row_end; ++row) {
+      /* Every block has begun unless there are no keys: a block skips a tile only after each of its rows has met an unmasked key. */
       float *out = args->out + b * args->out_stride[0] + (g * group + row / queries) * args->out_stride[1] + row % queries * args->out_stride[2];
       store_row(out, acc + (row - row_begin) * padded_dim, value_dim, sums[row - row_begin], args->nan_guard);
     }

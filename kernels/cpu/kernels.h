@@ -36,7 +36,8 @@ void tare_matmul_f32(const tare_matmul *args, int64_t thread, int64_t threads, v
 /* ---- attention -----------------------------------------------------------------------------------------------------------------------------
  * out[b,h,s,:] = softmax_t(scale * q[b,h,s,:] . k[b,g,t,:] + bias(b,h,s,t)) v[b,g,t,:], g = h / (heads / kv_heads). Strides in elements for batch, head,
  * position; the last dimension is contiguous. `bias` (may be null) writes row[0..count) for keys t0..t0+count. A row whose softmax is NaN (all keys -inf,
- * any NaN) gives NaN, or 0 with nan_guard. Online softmax over key tiles: scratch does not grow with the sequence (formula: TARE_ATTENTION_SCRATCH, bytes per thread). */
+ * any NaN) gives NaN, or 0 with nan_guard. Online softmax over key tiles: scratch does not grow with the sequence (formula: TARE_ATTENTION_SCRATCH, bytes per thread).
+ * Keys with bias <= -1e30 in every row of a block, all of which have seen a key with more, are skipped: their weight is exactly 0 for finite q, k, v. */
 typedef struct tare_attention {
   const float *q, *k, *v;                                   /* 0, 1, 2 */
   float *out;                                               /* 3 */
@@ -50,7 +51,7 @@ typedef void (*tare_bias_row)(void *env, float *row, int64_t b, int64_t h, int64
 #define TARE_KEY_TILE 512
 #define TARE_QUERY_TILE 224
 #define TARE_ROUND32(x) (((x) + 31) / 32 * 32)
-#define TARE_ATTENTION_SCRATCH(dim, value_dim) (4 * (TARE_KEY_TILE * ((dim) + TARE_ROUND32(value_dim) + 16) + TARE_QUERY_TILE * (TARE_ROUND32(value_dim) + 2)))
+#define TARE_ATTENTION_SCRATCH(dim, value_dim) (4 * (TARE_KEY_TILE * ((dim) + TARE_ROUND32(value_dim) + 32) + TARE_QUERY_TILE * (TARE_ROUND32(value_dim) + 2)))
 void tare_attention_f32(const tare_attention *args, tare_bias_row bias, void *env, int64_t thread, int64_t threads, void *scratch);
 
 /* ---- scalar math: no branches, no calls, no tables; loops over them vectorise. f32 within 2 ulp, f64 within 4 ulp (erf 6) unless said -------- */

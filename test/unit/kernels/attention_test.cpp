@@ -1,5 +1,6 @@
 // Attention against a naive double softmax: sizes around the tiles, GQA, both layouts, pitched caches, biases, masks of -inf, NaN rules, threads.
 #include "kernels/cpu/kernels.h"
+#include <cfloat>
 #include <cmath>
 #include <gtest/gtest.h>
 #include <random>
@@ -12,7 +13,7 @@ struct Case {
   bool headsFirst = false, guard = false, bias = true;
   int64_t pitch = 0;      // spare rows in the k/v cache
   double scale = 0.3;
-  int mask = 0;           // 0 none, 1 causal, 2 every third key, 3 row 1 fully masked, 4 the first 600 keys
+  int mask = 0;           // 0 none, 1 causal, 2 every third key, 3 row 1 fully masked, 4 the first 600 keys, 5 causal and 6 padding with the lowest float
 };
 struct Bias {
   const Case *c;
@@ -21,6 +22,8 @@ struct Bias {
     if (c->mask == 2 && t % 3 == 1) return -INFINITY;
     if (c->mask == 3 && q == 1) return -INFINITY;
     if (c->mask == 4 && t < 600) return -INFINITY;
+    if (c->mask == 5 && t > q + c->keys - c->queries) return -FLT_MAX;
+    if (c->mask == 6 && (t < 40 || t >= c->keys - 33 || q == 2)) return -FLT_MAX;
     return float((b * 5 + h * 3 + q * 7 + t * 11) % 17 - 8) / 8;
   }
 };
@@ -84,7 +87,7 @@ TEST(Attention, Sizes) {
 }
 TEST(Attention, LongSequencesCrossKeyAndQueryTiles) {
   for (int64_t T : {511, 512, 513, 1100})
-    for (int mask : {0, 1, 2, 4}) {
+    for (int mask : {0, 1, 2, 4, 5, 6}) {
       Case c;
       c.queries = T == 1100 ? 3 : 40, c.keys = T, c.mask = mask, c.threads = 2;
       check(c);
@@ -92,6 +95,13 @@ TEST(Attention, LongSequencesCrossKeyAndQueryTiles) {
   Case c;
   c.heads = 1, c.kv = 1, c.queries = 500, c.keys = 500, c.mask = 1, c.dim = 32, c.valueDim = 32, c.threads = 3;
   check(c);
+}
+TEST(Attention, NoKeysGiveNaN) {
+  std::vector<float> q(16, 1.0f), out(16, 5.0f);
+  tare_attention args = {q.data(), q.data(), q.data(), out.data(), 1, 1, 1, 1, 0, 16, 16, {16, 16, 16}, {16, 16, 16}, {16, 16, 16}, {16, 16, 16}, 1.0, 0};
+  std::vector<float> scratch(TARE_ATTENTION_SCRATCH(16, 16) / 4 + 16, 3.0f);
+  tare_attention_f32(&args, nullptr, nullptr, 0, 1, reinterpret_cast<void *>((reinterpret_cast<uintptr_t>(scratch.data()) + 63) / 64 * 64));
+  for (float x : out) EXPECT_TRUE(std::isnan(x));
 }
 TEST(Attention, GroupedHeads) {
   for (int64_t S : {1, 3, 20})
