@@ -2,9 +2,10 @@
 // at the widest vectors the CPU has; `wide` tells whether the kernels under test use 512-bit vectors.
 #pragma once
 #include <benchmark/benchmark.h>
+#include <algorithm>
 #include <time.h>
 
-double measurePeak(bool wide);
+double measurePeak(bool wide, int runs = 40);
 /// Whether this binary's kernels are those of an AVX-512 level (by its name, bench-kernels-<level>).
 bool wideKernels();
 
@@ -15,19 +16,20 @@ inline double threadSeconds() {
   return double(t.tv_sec) + 1e-9 * double(t.tv_nsec);
 }
 
-/// Runs `once` until the benchmark has enough; counters: the best run's GFLOP/s and its share of the peak before or after. The best and not the mean:
-/// other work on the machine can only make a run slower.
+/// Runs `once` until the benchmark has enough; counters: the best run's GFLOP/s and its share of the best peak seen in between. The best and
+/// not the mean: other work on the machine can only make a run slower.
 template <typename F> void measure(benchmark::State &state, double flops, F once) {
   double peak = measurePeak(wideKernels()), best = 1e9;
+  int64_t count = 0;
   for (auto _ : state) {
+    if (count++ % 8 == 0) peak = std::max(peak, measurePeak(wideKernels(), 2));
     const double begin = threadSeconds();
     once();
     const double seconds = threadSeconds() - begin;
     best = seconds < best ? seconds : best;
     benchmark::ClobberMemory();
   }
-  const double after = measurePeak(wideKernels());
-  peak = after > peak ? after : peak;
+  peak = std::max(peak, measurePeak(wideKernels()));
   state.counters["best_us"] = best * 1e6;
   state.counters["GFLOPS"] = flops / best / 1e9;
   state.counters["peak_share"] = flops / best / 1e9 / peak;
