@@ -3,7 +3,7 @@
  * Must hold: a masked row (-inf everywhere) keeps maximum -inf and sum 0, so that it ends as 0/0 = NaN like an unfused softmax, or 0 with nan_guard. */
 #include "kernels/cpu/pack.h"
 
-enum { SCORE_STRIDE = TARE_KEY_TILE + 16, ROWS_MOST = 14 }; /* rows of scores must not fall on the same cache sets */
+enum { SCORE_STRIDE = TARE_KEY_TILE + 16, ROWS_MOST = 14, ROWS_DIRECT = 4 }; /* rows of scores must not fall on the same cache sets */
 static const float MASKED = -1e30f; /* a bias at or below leaves a weight of exactly 0 beside any key above */
 
 /* e^x for x <= 0 or NaN: tare_expf's polynomial, one scaling step. Below -87.7 the factor's exponent field reaches 0, so that the result is exactly 0. */
@@ -79,6 +79,18 @@ static __attribute__((noinline)) int unmasked_range(const float *bias, int64_t c
   *high = maxl(*high, last);
   return 1;
 }
+/* Scores of few rows (decoding): k is read once, in place, where packing would read it, write it and read it again. */
+static __attribute__((noinline)) void direct_scores(const float *q, int64_t q_step, int64_t rows, const float *k, int64_t k_step, int64_t dim, int64_t count, float *scores) {
+  const int64_t whole = dim / TARE_LANES * TARE_LANES;
+  for (int64_t t = 0; t < count; ++t)
+    for (int64_t r = 0; r < rows; ++r) {
+      V sum = (V)(0.0f);
+      for (int64_t d = 0; d < whole; d += TARE_LANES) sum = fmav(loadv(q + r * q_step + d), loadv(k + t * k_step + d), sum);
+      float s = horizontal(sum, 0);
+      for (int64_t d = whole; d < dim; ++d) s += q[r * q_step + d] * k[t * k_step + d];
+      scores[r * SCORE_STRIDE + t] = s;
+    }
+}
 static __attribute__((noinline)) void scale_row(float *x, int64_t count, float factor) {
   for (int64_t i = 0; i < count; i += TARE_LANES) storev(x + i, loadv(x + i) * factor);
 }
@@ -100,6 +112,7 @@ TARE_EXPORT void tare_attention_f32(const tare_attention *args, tare_bias_row bi
   const int64_t items = units * chunks;
   float *packed_k = scratch, *packed_v = packed_k + TARE_KEY_TILE * dim, *scores = packed_v + TARE_KEY_TILE * padded_dim;
   float *biases = scores + ROWS_MOST * SCORE_STRIDE, *sums = scores + 32 * TARE_KEY_TILE, *maxima = sums + TARE_QUERY_TILE, *acc = maxima + TARE_QUERY_TILE;
+  const int direct_k = unit_rows <= ROWS_DIRECT, direct_v = direct_k && value_dim % TARE_PANEL == 0;
   int64_t packed_unit = -1;
   for (int64_t item = items * thread / threads; item < items * (thread + 1) / threads; ++item) {
     const int64_t unit = item / chunks, chunk = item % chunks, b = unit / args->kv_heads, g = unit % args->kv_heads;
@@ -110,9 +123,9 @@ TARE_EXPORT void tare_attention_f32(const tare_attention *args, tare_bias_row bi
     for (int64_t t0 = 0; t0 < keys; t0 += TARE_KEY_TILE) {
       const int64_t count = minl(keys - t0, TARE_KEY_TILE);
       if (packed_unit != unit || keys > TARE_KEY_TILE) {
-        for (int64_t t = 0; t < count; t += TARE_PANEL)
+        for (int64_t t = 0; t < count && !direct_k; t += TARE_PANEL)
           tare_pack_panel(packed_k + t * dim, k_base + (t0 + t) * args->k_stride[2], 1, args->k_stride[2], dim, minl(count - t, TARE_PANEL));
-        for (int64_t d = 0; d < value_dim; d += TARE_PANEL)
+        for (int64_t d = 0; d < value_dim && !direct_v; d += TARE_PANEL)
           tare_pack_panel(packed_v + d * TARE_KEY_TILE, v_base + t0 * args->v_stride[2] + d, args->v_stride[2], 1, count, minl(value_dim - d, TARE_PANEL));
         packed_unit = unit;
       }
@@ -135,15 +148,18 @@ TARE_EXPORT void tare_attention_f32(const tare_attention *args, tare_bias_row bi
           low = low / TARE_PANEL * TARE_PANEL;
         }
         const int64_t width = high - low;
-        for (int64_t t = 0; t < width; t += TARE_PANEL)
+        if (direct_k) direct_scores(q, q_step, rows, k_base + (t0 + low) * args->k_stride[2], args->k_stride[2], dim, width, scores);
+        for (int64_t t = 0; t < width && !direct_k; t += TARE_PANEL)
           tare_tile_f32(rows, q, q_step, (const char *)(packed_k + (low + t) * dim), TARE_PANEL, dim, scores + t, SCORE_STRIDE, 0, (const char *)packed_k, 0);
         if (width > 0) {
           for (int64_t r = 0; r < rows; ++r) {
             const float factor = softmax_row(scores + r * SCORE_STRIDE, bias ? biases + r * SCORE_STRIDE + low : 0, width, scale, maxima + at + r, sums + at + r);
             if (begun[at]) scale_row(acc + (at + r) * padded_dim, padded_dim, factor);
           }
-          for (int64_t d = 0; d < value_dim; d += TARE_PANEL)
-            tare_tile_f32(rows, scores, SCORE_STRIDE, (const char *)(packed_v + d * TARE_KEY_TILE + low * TARE_PANEL), TARE_PANEL, width, acc + at * padded_dim + d, padded_dim, begun[at], (const char *)packed_v, 0);
+          for (int64_t d = 0; d < value_dim; d += TARE_PANEL) {
+            const float *v = direct_v ? v_base + (t0 + low) * args->v_stride[2] + d : packed_v + d * TARE_KEY_TILE + low * TARE_PANEL;
+            tare_tile_f32(rows, scores, SCORE_STRIDE, (const char *)v, direct_v ? args->v_stride[2] : TARE_PANEL, width, acc + at * padded_dim + d, padded_dim, begun[at], (const char *)v, 0);
+          }
           begun[at] = 1;
         }
         row += rows;

@@ -114,6 +114,15 @@ TEST(Attention, GroupedHeads) {
   c.heads = 40, c.kv = 1, c.queries = 1, c.keys = 600, c.dim = 64, c.valueDim = 64;
   check(c);
 }
+TEST(Attention, DecodingReadsTheCacheInPlace) {
+  for (int64_t T : {1, 33, 700})
+    for (int64_t dim : {7, 32, 96})
+      for (int64_t valueDim : {32, 40}) {
+        Case c;
+        c.heads = 4, c.kv = 2, c.queries = 1, c.keys = T, c.dim = dim, c.valueDim = valueDim, c.pitch = 20, c.mask = 6, c.threads = 2, c.headsFirst = dim == 32;
+        check(c);
+      }
+}
 TEST(Attention, NoBias) {
   Case c;
   c.bias = false, c.queries = 33, c.keys = 70, c.scale = -0.2;
