@@ -3,6 +3,7 @@
 #pragma once
 #include "compiler/import/TensorFiles.h"
 #include "llvm/Support/FileSystem.h"
+#include <onnx/onnx_pb.h>
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -35,6 +36,34 @@ inline std::string readNodeTest(const std::string &folder, NodeTest &test) {
     test.outputs.push_back(std::move(out));
   }
   return test.outputs.empty() ? "no data sets" : "";
+}
+
+/// A copy of the model with the integer and bool inputs of rank 0 and 1 (shapes, axes, sizes, pads) turned into initializers: an engine has no shapes that
+/// depend on data, while these tests feed even axes at run time. `inputs` loses what became constant. False when the file cannot be read.
+inline bool bindConstants(const std::string &model, const std::string &to, std::vector<std::pair<std::string, Array>> &inputs) {
+  std::ifstream in(model, std::ios::binary);
+  onnx::ModelProto proto;
+  if (!proto.ParseFromIstream(&in)) return false;
+  auto *graph = proto.mutable_graph();
+  for (size_t i = inputs.size(); i-- > 0;) {
+    auto &[name, array] = inputs[i];
+    bool integer = array.dtype == 6 || array.dtype == 7 || array.dtype == 9;
+    // A range may count in floats; its three operands are what decides the shape.
+    bool range = graph->node_size() == 1 && graph->node(0).op_type() == "Range";
+    if ((!integer && !range) || array.shape.size() > 1) continue;
+    int at = 0;
+    while (at < graph->input_size() && graph->input(at).name() != name) ++at;
+    if (at == graph->input_size()) continue;
+    onnx::TensorProto *tensor = graph->add_initializer();
+    tensor->set_name(name);
+    tensor->set_data_type(array.dtype);
+    for (int64_t d : array.shape) tensor->add_dims(d);
+    tensor->set_raw_data(array.bytes);
+    graph->mutable_input()->DeleteSubrange(at, 1);
+    inputs.erase(inputs.begin() + i);
+  }
+  std::ofstream out(to, std::ios::binary);
+  return proto.SerializeToOstream(&out);
 }
 
 /// All test names, sorted.

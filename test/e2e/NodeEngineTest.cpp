@@ -83,6 +83,8 @@ TEST(NodeTests, EnginesGiveOnnxResults) {
     NodeTest test;
     if (why.empty()) why = readNodeTest(folder, test);
     if (why.empty()) why = compileTest(model, dir.path("x.tare"), level);
+    if (why.find("depends on data") != std::string::npos && test.inputs.size() == 1 && bindConstants(model, dir.path("model.onnx"), test.inputs[0]))
+      why = compileTest(dir.path("model.onnx"), dir.path("x.tare"), level);
     if (why.empty()) why = runTest(test, dir.path("x.tare"));
     bool listed = excluded.count(name);
     if (why.empty() && !listed) ++passed;
