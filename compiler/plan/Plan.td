@@ -14,7 +14,12 @@ class Plan_Op<string name, list<Trait> traits = []> : Op<Plan_Dialect, name, tra
 
 def Plan_ProgramOp : Plan_Op<"program", [SingleBlock, NoTerminator, NoRegionArguments]> {
   let summary = "The whole plan: buffers first, then dispatches in execution order";
-  let description = [{ `dims` lists every dimension expression that buffers, dispatches or kernels use; kernels load values by index in it. }];
+  let description = [{ `dims` lists every dimension expression that buffers, dispatches, constraints, inputs and outputs use; kernels load values by index in it.
+    Beside the program the module keeps `main` as a declaration (names, types and defaults of inputs and outputs) and one private function per kernel: the
+    group's body, with the attribute `plan.kind`, and on its arguments and results `plan.packing` and `plan.pitch` as their buffers have them (a pitch says
+    "capacity.K" for the K-th capacity that the dispatch passes).
+    Attribute `states`: an array of dictionaries {input, output, axis, input_capacity, output_capacity} for the context-owned tensors (engine.fbs State):
+    numbers of the tensors in `main`, the axis, the names of the two symbols. }];
   let arguments = (ins StrArrayAttr:$symbols, Graph_DimsAttr:$dims);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = "$symbols $dims attr-dict-with-keyword $body";
@@ -31,8 +36,10 @@ def Plan_BufferOp : Plan_Op<"buffer"> {
 }
 def Plan_DispatchOp : Plan_Op<"dispatch"> {
   let summary = "One step: a kernel over buffers (indices), operands first";
+  let description = [{ The location is the source node of the group's root. `capacities` are passed to the kernel as extra integers. `serial` (unit): thread 0 runs it alone and no
+    barrier follows when the next step is serial too. Discardable `graph.scope`: the module path of the root. }];
   let arguments = (ins FlatSymbolRefAttr:$kernel, StrAttr:$kind, DenseI64ArrayAttr:$operands, DenseI64ArrayAttr:$results, DefaultValuedAttr<I64Attr, "-1">:$scratch,
-                       Graph_DimsAttr:$flops, Graph_DimsAttr:$bytes);
+                       OptionalAttr<Graph_DimsAttr>:$capacities, UnitAttr:$serial, Graph_DimsAttr:$flops, Graph_DimsAttr:$bytes);
   let assemblyFormat = "$kernel $kind $operands `->` $results attr-dict";
 }
 #endif
