@@ -1,6 +1,7 @@
 // Every pass of a compile, made by TableGen from Passes.td, and the pipeline that orders them.
 #pragma once
 #include "compiler/graph/Options.h"
+#include "compiler/plan/Plan.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"
 

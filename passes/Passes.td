@@ -131,4 +131,20 @@ def FormGroupsPass : TarePass<"graph-form-groups"> {
     ```
   }];
 }
+
+// ---- planned -------------------------------------------------------------------------------------------------------------------------
+def PlanBuffersPass : TarePass<"plan-buffers"> {
+  let summary = "Groups become buffers, kernels and dispatches";
+  let description = [{
+    `main` in fused form ==> one `plan.program` (compiler/plan/Plan.td): a buffer for every tensor that lives between groups, with its symbolic size and the
+    steps it lives in; reshapes are views of the same buffer; equal constants are one weight; one private function per distinct group body; `main` stays as a
+    declaration.
+    ```
+    %0 = graph.group <pointwise>(%x) ...; return %0
+    ==>
+    plan.program ["n"] <[...]> { plan.buffer "input" "x" ...; plan.buffer "output" "y" ...; plan.dispatch @pointwise_f32_relu "pointwise" [0] -> [1] ... }
+    ```
+  }];
+  let dependentDialects = ["::tare::graph::GraphDialect", "::tare::plan::PlanDialect"];
+}
 #endif

@@ -43,6 +43,8 @@ static const PassRow table[] = {
     {Phase::Fused, "graph-fuse-attention", false, [](Options) { return createFuseAttentionPass(); }},
     {Phase::Fused, "graph-normalize-axes", true, [](Options) { return createNormalizeAxesPass(); }},
     {Phase::Fused, "graph-form-groups", true, [](Options) { return createFormGroupsPass(); }},
+    // planned: buffers, lifetimes, kernels.
+    {Phase::Planned, "plan-buffers", true, [](Options) { return createPlanBuffersPass(); }},
 };
 
 ArrayRef<PassRow> pipelineTable() { return table; }

@@ -16,10 +16,11 @@ template <tare::Phase phase> static void build(mlir::OpPassManager &manager) { t
 int main(int argc, char **argv) {
   for (auto &option : llvm::cl::getRegisteredOptions()) option.second->setHiddenFlag(llvm::cl::ReallyHidden);
   mlir::DialectRegistry registry;
-  registry.insert<tare::graph::GraphDialect, mlir::func::FuncDialect>();
+  registry.insert<tare::graph::GraphDialect, tare::plan::PlanDialect, mlir::func::FuncDialect>();
   tare::registerTarePasses();
   mlir::registerCSEPass();
   mlir::PassPipelineRegistration<>("tare-clean", "All passes of the phase `clean`", build<tare::Phase::Clean>);
   mlir::PassPipelineRegistration<>("tare-fused", "All passes of the phase `fused`", build<tare::Phase::Fused>);
+  mlir::PassPipelineRegistration<>("tare-planned", "All passes of the phase `planned`", build<tare::Phase::Planned>);
   return mlir::failed(mlir::MlirOptMain(argc, argv, "tare-opt: runs passes of the Tare compiler on MLIR text\n", registry));
 }

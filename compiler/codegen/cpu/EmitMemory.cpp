@@ -67,7 +67,7 @@ void Emitter::storeLinear(const Memory &m, Value index, Value v) {
 
 /// What a round trip through storage does to a scalar (casts to f16 and bf16).
 Value Emitter::roundToStorage(Value x, Type element) {
-  if (element.isF16()) return b.create<arith::ExtFOp>(loc, b.getF32Type(), b.create<arith::TruncFOp>(loc, b.getF16Type(), x));
+  if (element.isF16()) return b.create<arith::ExtFOp>(loc, b.getF32Type(), b.create<arith::TruncFOp>(loc, b.getF16Type(), x).getResult());
   if (!element.isBF16()) return x;
   Value bits = b.create<arith::ShLIOp>(loc, bf16Bits(*this, x), b.create<arith::ConstantOp>(loc, b.getI32IntegerAttr(16)));
   return b.create<arith::BitcastOp>(loc, b.getF32Type(), bits);

@@ -46,7 +46,7 @@ static std::set<int64_t> borders(ArrayRef<Target> targets) {
   for (Value v : all) {
     Dims dims = graph::dimsOf(v);
     if (dims.empty() || !(dims.back() == space.back())) continue;
-    if (auto concat = v.getDefiningOp<graph::ConcatOp>(); concat && concat.getAxis() + 1 == static_cast<int64_t>(dims.size())) {
+    if (auto concat = v.getDefiningOp<graph::ConcatOp>(); concat && concat.getAxis() + 1 == dims.size()) {
       Dim at = 0;
       for (Value input : concat.getInputs()) {
         at = at + graph::dimsOf(input).back();

@@ -85,6 +85,11 @@ Value Emitter::pullReduce(graph::ReduceOp op, Indices indices) {
       Value v = this->element(x, inputIndices(i));
       B better = op.getLastIndex() ? (most ? B::Ge : B::Le) : (most ? B::Gt : B::Lt);
       Value wins = binary(better, v, carried[0], element);
+      if (isa<FloatType>(type)) { // NaN wins over numbers, the first one unless the last is asked for
+        Value nan = unary(graph::UnaryKind::IsNaN, v, element);
+        if (!op.getLastIndex()) nan = b.create<arith::AndIOp>(loc, nan, b.create<arith::CmpFOp>(loc, arith::CmpFPredicate::ORD, carried[0], carried[0]));
+        wins = b.create<arith::OrIOp>(loc, wins, nan);
+      }
       return {select(wins, v, carried[0]), select(wins, i[0], carried[1])};
     })[1];
   }

@@ -14,7 +14,7 @@ using U = graph::UnaryKind;
 
 class RowEmitter {
 public:
-  RowEmitter(Emitter &e, Kernel &k) : e(e), k(k), root(plan::rootOf(k.body.front(), "row")), x(root->getOperand(0)), dims(graph::dimsOf(x)) {
+  RowEmitter(Emitter &e, Kernel &k) : e(e), root(plan::rootOf(k.body.front(), "row")), x(root->getOperand(0)), dims(graph::dimsOf(x)) {
     type = Emitter::scalarType(cast<RankedTensorType>(x.getType()).getElementType());
     for (auto [v, m] : llvm::zip(k.body.front().getTerminator()->getOperands(), k.results)) (dependsOnRoot(v) ? after : before).push_back({v, m, {}});
   }
@@ -28,7 +28,7 @@ public:
     e.rows(
         dims,
         [&](Indices at, Value, Value) {
-          row = at;
+          row.assign(at.begin(), at.end());
           bool isGiven = given != e.memory.end();
           source = isGiven ? given->second : kept ? kept->memory : scratch;
           base = isGiven || kept ? e.linear(withColumn(e.integer(0)), source.physical) : e.integer(0);
@@ -136,7 +136,6 @@ private:
   }
 
   Emitter &e;
-  Kernel &k;
   Operation *root;
   Value x;
   Dims dims;

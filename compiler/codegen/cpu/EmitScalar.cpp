@@ -32,9 +32,14 @@ Value Emitter::callMath(StringRef name, ValueRange arguments) {
 Value Emitter::floatToInteger(Value x, Type to) {
   unsigned width = to.getIntOrFloatBitWidth();
   bool isUnsigned = to.isUnsignedInteger();
-  if (width == 64 && isUnsigned) return b.create<LLVM::FPToUISat>(loc, i64(), x);
+  auto saturating = [&](StringRef name, unsigned bits) -> Value {
+    auto type = IntegerType::get(b.getContext(), bits);
+    std::string intrinsicName = ("llvm." + name + ".sat.i" + Twine(bits) + (x.getType().isF64() ? ".f64" : ".f32")).str();
+    return b.create<LLVM::CallIntrinsicOp>(loc, type, b.getStringAttr(intrinsicName), ValueRange{x}, LLVM::FastmathFlagsAttr()).getResult(0);
+  };
+  if (width == 64 && isUnsigned) return saturating("fptoui", 64);
   unsigned via = width < 32 || (width == 32 && !isUnsigned) ? 32 : 64; // saturating: an unrepresentable value must not become poison
-  Value wide = b.create<LLVM::FPToSISat>(loc, IntegerType::get(b.getContext(), via), x);
+  Value wide = saturating("fptosi", via);
   return via == width ? wide : b.create<arith::TruncIOp>(loc, scalarType(to), wide).getResult();
 }
 
