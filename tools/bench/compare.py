@@ -41,18 +41,12 @@ class OnnxRuntime:
 class Tare:
     def __init__(self, path, threads):
         import tare
-        self.engine = tare.Engine(str(path), library=str(ROOT / "build" / "lib" / "libtare_rt.so"))
-        self.context = self.engine.context(threads=threads)
-        self.output = self.engine.outputs[0].name
+        self.engine = tare.Engine(str(path))
+        self.context = tare.Context(self.engine, threads=threads)
+        self.output = self.engine.outputs[0]["name"]
 
     def prepare(self, feeds):
-        for name, value in feeds.items():
-            self.context.set_input(name, value)
-
-        def run():
-            self.context.run()
-            return self.context.output(self.output)
-        return run
+        return lambda: self.context.run(feeds, [self.output])[self.output]
 
 
 RUNNERS = {"tare": Tare, "onnxruntime": OnnxRuntime}
