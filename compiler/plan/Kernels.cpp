@@ -139,6 +139,13 @@ Dim scratchBytes(func::FuncOp kernel) {
     Dims dims = graph::dimsOf(root->getOperand(0));
     return dims.empty() ? Dim(8) : dims.back() * Dim(8); // one row in f64 at most
   }
+  // The two formulas are TARE_MATMUL_SCRATCH and TARE_ATTENTION_SCRATCH of kernels/cpu/kernels.h (test/unit/codegen holds them equal).
+  if (kind == "batch_matmul") return 4 * (512 * 32 + 112 * 512);
+  if (kind == "attention") {
+    auto attention = cast<graph::AttentionOp>(root);
+    Dim dim = graph::dimsOf(attention.getQ()).back(), valueDim = Dim::floorDiv(graph::dimsOf(attention.getV()).back() + Dim(31), Dim(32)) * Dim(32);
+    return (Dim(512) * (dim + valueDim + Dim(32)) + Dim(224) * (valueDim + Dim(2))) * Dim(4);
+  }
   return 0;
 }
 
