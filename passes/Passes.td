@@ -8,6 +8,82 @@ class TarePass<string arg> : Pass<arg, "::mlir::ModuleOp"> {
   let dependentDialects = ["::tare::graph::GraphDialect"];
 }
 
+// ---- marked --------------------------------------------------------------------------------------------------------------------------
+def MarkLayersPass : TarePass<"graph-mark-layers"> {
+  let summary = "Puts marked groups of nodes into graph.layer regions with name and role (spec 2)";
+  let description = [{
+    Sources of a mark in order: rules file, metadata, module path (passes/default-rules.yaml), names of initializers. Constant-only nodes stay outside and
+    are captured; the residual Add belongs to the region; what cannot be a layer is listed in the module attribute `graph.rejected`.
+    ```
+    %b = graph.unary <relu> %x ... loc("/layers.7/pos_enc/Relu")
+    %y = graph.binary <add> %x, %b ... loc("/layers.7/pos_enc/Add")
+    ==>
+    %y = graph.layer "layers.7.pos_enc" "position_encoding_enhancer" "path"(%x) : ... { ^bb0(%a: ...): %b = graph.unary <relu> %a ... graph.yield %s : ... }
+    ```
+  }];
+  let options = [Option<"rules", "rules", "std::string", "", "YAML file with rules that come before all other sources">];
+}
+
+// ---- checked -------------------------------------------------------------------------------------------------------------------------
+def CheckLayersPass : TarePass<"graph-check-layers"> {
+  let summary = "Measures every candidate (weights, forward, gradient, proof) and attaches its verdict and evidence (spec 3)";
+  let description = [{
+    Reads only: no op changes. Before: `graph.layer` without verdict. After: every candidate has `verdict #graph.verdict<...>` and `graph.evidence`;
+    the module has `graph.calibration` and, when everything is measured, `graph.heatmap`. A policy, threshold or seed that cannot be used is an error.
+    ```
+    %y = graph.layer "l" "adapter" "path"(%x) : ...
+    ==>
+    %y = graph.layer "l" "adapter" "path"(%x) verdict <pruned, proved, > attributes {graph.evidence = {elements = 16 : i64, ...}} : ...
+    ```
+  }];
+  let options = [
+    Option<"policy", "policy", "std::string", "\"strict\"", "strict, inference or proved">,
+    Option<"weightThreshold", "weight-threshold", "double", "1e-6", "a weight is dead when abs(w) is below it, compared in f32">,
+    Option<"forwardThreshold", "forward-threshold", "double", "1e-5", "the layer is an identity when L2(out - in) is below it">,
+    Option<"strictNans", "strict-nans", "bool", "false", "refuse removals that need finite activations">,
+    Option<"calibration", "calibration", "std::string", "", "npz file or folder; empty: seeded random inputs">,
+    Option<"seed", "seed", "uint64_t", "0", "seed of random inputs and cotangents">,
+    Option<"loss", "loss", "std::string", "", "scalar output whose gradient counts; empty: random cotangents at all outputs">,
+    Option<"cotangents", "cotangents", "int", "8", "random cotangents per sample">,
+    Option<"samples", "samples", "int", "4", "random samples">,
+    Option<"sequence", "sequence", "int", "64", "tokens of a random sample">,
+    Option<"past", "past", "int", "16", "cached positions of a random sample">,
+    ListOption<"keep", "keep", "std::string", "globs: these candidates stay">,
+    ListOption<"only", "only", "std::string", "globs: all other candidates stay">,
+    Option<"measureAll", "measure-all", "bool", "false", "measure gradients and the heatmap although no verdict needs them">,
+    Option<"threads", "threads", "unsigned", "1", "threads over samples; the numbers do not depend on it">];
+}
+
+// ---- pruned --------------------------------------------------------------------------------------------------------------------------
+def ShortCircuitLayersPass : TarePass<"graph-short-circuit-layers"> {
+  let summary = "Erases layers whose verdict is `pruned`, after an independent checker agreed: consumers of the output read the input (spec 4)";
+  let description = [{
+    ```
+    %y = graph.layer "l" "adapter" "path"(%x) verdict <pruned, proved, > ... : ...   %z = graph.unary <relu> %y
+    ==>
+    %z = graph.unary <relu> %x
+    ```
+    Removals are listed in the module attribute `graph.removed` (name, input_name, output_name) for --emit-onnx. Removing over half of the parameters or
+    every block is an error unless `allow-large-removal` is set.
+  }];
+  let options = [
+    Option<"policy", "policy", "std::string", "\"strict\"", "the policy of the verdicts">,
+    Option<"weightThreshold", "weight-threshold", "double", "1e-6", "as for graph-check-layers">,
+    Option<"forwardThreshold", "forward-threshold", "double", "1e-5", "as for graph-check-layers">,
+    Option<"strictNans", "strict-nans", "bool", "false", "as for graph-check-layers">,
+    Option<"allowLargeRemoval", "allow-large-removal", "bool", "false", "allow the removal of most of the model">];
+}
+def InlineLayersPass : TarePass<"graph-inline-layers"> {
+  let summary = "Replaces every remaining graph.layer by its body";
+  let description = [{
+    ```
+    %y = graph.layer "l" "adapter" "path"(%x) ... { ^bb0(%a: ...): %b = graph.unary <relu> %a ... graph.yield %b : ... }
+    ==>
+    %b = graph.unary <relu> %x
+    ```
+  }];
+}
+
 // ---- clean: what a compile does to any graph ------------------------------------------------------------------------------------------
 def FoldShapesPass : TarePass<"graph-fold-shapes"> {
   let summary = "Shape arithmetic becomes symbolic constants";

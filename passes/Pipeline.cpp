@@ -2,6 +2,7 @@
 // after `stopAfter`. Between two phases the contract of the border is checked (Contracts.cpp). No pass reads a global option: the table hands
 // each pass its part of CompileOptions.
 #include "passes/Pipeline.h"
+#include "compiler/checks/Rules.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Transforms/Passes.h"
 #include "passes/Contracts.h"
@@ -23,7 +24,37 @@ static std::unique_ptr<Pass> foldConstants(Options options) {
   return createFoldConstantsPass(own);
 }
 
+static std::unique_ptr<Pass> markLayers(Options options) {
+  MarkLayersPassOptions own;
+  own.rules = options.rulesFile;
+  return createMarkLayersPass(own);
+}
+
+static std::unique_ptr<Pass> checkLayers(Options options) {
+  CheckLayersPassOptions own;
+  own.policy = checks::policyName(options.policy).str();
+  own.weightThreshold = options.weightThreshold, own.forwardThreshold = options.forwardThreshold, own.strictNans = options.strictNans;
+  own.calibration = options.calibration, own.seed = options.seed, own.loss = options.loss, own.cotangents = options.cotangents;
+  own.samples = options.samples, own.sequence = options.sequence, own.past = options.past;
+  own.keep = options.keep, own.only = options.only;
+  own.measureAll = options.measureAll, own.threads = options.threads;
+  return createCheckLayersPass(own);
+}
+
+static std::unique_ptr<Pass> shortCircuitLayers(Options options) {
+  ShortCircuitLayersPassOptions own;
+  own.policy = checks::policyName(options.policy).str();
+  own.weightThreshold = options.weightThreshold, own.forwardThreshold = options.forwardThreshold;
+  own.strictNans = options.strictNans, own.allowLargeRemoval = options.allowLargeRemoval;
+  return createShortCircuitLayersPass(own);
+}
+
 static const PassRow table[] = {
+    // marked, checked, pruned: what the source calls a layer, what the checks say about it, and what goes.
+    {Phase::Marked, "graph-mark-layers", true, markLayers},
+    {Phase::Checked, "graph-check-layers", true, checkLayers},
+    {Phase::Pruned, "graph-short-circuit-layers", false, shortCircuitLayers},
+    {Phase::Pruned, "graph-inline-layers", true, [](Options) { return createInlineLayersPass(); }},
     // clean: shapes, constants and scaffolding leave the graph; every rewrite is exact. Activations are recognised before widening, because their
     // constants are compared in the type that the source stores them in.
     {Phase::Clean, "graph-remove-dead-ops", false, [](Options) { return createRemoveDeadOpsPass(); }},

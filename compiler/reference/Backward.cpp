@@ -26,24 +26,27 @@ struct Sweep {
   bool isRelevant(Value value) const { return isa<FloatType>(cast<RankedTensorType>(value.getType()).getElementType()) && (!options.wanted || relevant.contains(value)); }
 
   void markRelevant(Block &block) {
-    auto inherit = [&](Value to, Value from) {
-      if (relevant.contains(from)) relevant.insert(to);
-    };
     for (Value argument : block.getArguments())
       if (options.wanted->contains(argument)) relevant.insert(argument);
-    for (Operation &op : block) {
-      for (Value result : op.getResults())
-        if (options.wanted->contains(result)) relevant.insert(result);
-      if (op.getNumRegions()) {
-        Block &body = op.getRegion(0).front();
-        for (auto [argument, operand] : llvm::zip(body.getArguments(), op.getOperands())) inherit(argument, operand);
-        markRelevant(body);
-        for (auto [result, yielded] : llvm::zip(op.getResults(), body.getTerminator()->getOperands())) inherit(result, yielded);
-        continue;
-      }
-      for (Value result : op.getResults())
-        for (Value operand : op.getOperands()) inherit(result, operand);
+    for (Operation &op : block) markRelevant(op);
+  }
+
+  void inherit(Value to, Value from) {
+    if (relevant.contains(from)) relevant.insert(to);
+  }
+
+  void markRelevant(Operation &op) {
+    for (Value result : op.getResults())
+      if (options.wanted->contains(result)) relevant.insert(result);
+    if (op.getNumRegions()) {
+      Block &body = op.getRegion(0).front();
+      for (auto [argument, operand] : llvm::zip(body.getArguments(), op.getOperands())) inherit(argument, operand);
+      markRelevant(body);
+      for (auto [result, yielded] : llvm::zip(op.getResults(), body.getTerminator()->getOperands())) inherit(result, yielded);
+      return;
     }
+    for (Value result : op.getResults())
+      for (Value operand : op.getOperands()) inherit(result, operand);
   }
 
   void add(Value value, Tensor &&contribution) {
@@ -63,11 +66,23 @@ struct Sweep {
   }
 
   llvm::Error block(Block &body) {
-    for (Operation &op : llvm::reverse(body)) {
-      if (op.hasTrait<OpTrait::IsTerminator>() || op.getNumOperands() == 0) continue;
-      if (llvm::Error error = op.getNumRegions() ? region(op) : plain(op)) return error;
-    }
+    for (Operation &op : llvm::reverse(body))
+      if (llvm::Error error = visit(op)) return error;
     return llvm::Error::success();
+  }
+
+  llvm::Error visit(Operation &op) {
+    if (op.hasTrait<OpTrait::IsTerminator>() || op.getNumOperands() == 0) return llvm::Error::success();
+    return op.getNumRegions() ? region(op) : plain(op);
+  }
+
+  /// Everything, or what was asked for.
+  Values result() {
+    if (!options.wanted) return std::move(cotangents);
+    Values asked;
+    for (Value value : *options.wanted)
+      if (auto at = cotangents.find(value); at != cotangents.end()) asked[value] = std::move(at->second);
+    return asked;
   }
 
   llvm::Error region(Operation &op) {
@@ -114,13 +129,18 @@ llvm::Expected<Values> backward(Block &block, const Values &values, const Values
   Sweep sweep{values, symbols, options, seeds, llvm::DenseSet<Value>()};
   if (options.wanted) sweep.markRelevant(block);
   if (llvm::Error error = sweep.block(block)) return std::move(error);
+  return sweep.result();
+}
+
+llvm::Expected<Values> backward(ArrayRef<Operation *> ops, const Values &values, const Values &seeds, const Symbols &symbols, const BackwardOptions &options) {
+  Sweep sweep{values, symbols, options, seeds, llvm::DenseSet<Value>()};
   if (options.wanted) {
-    Values asked;
-    for (Value value : *options.wanted)
-      if (auto at = sweep.cotangents.find(value); at != sweep.cotangents.end()) asked[value] = std::move(at->second);
-    return asked;
+    sweep.relevant.insert(options.wanted->begin(), options.wanted->end());
+    for (Operation *op : ops) sweep.markRelevant(*op);
   }
-  return std::move(sweep.cotangents);
+  for (Operation *op : llvm::reverse(ops))
+    if (llvm::Error error = sweep.visit(*op)) return std::move(error);
+  return sweep.result();
 }
 
 } // namespace tare::reference

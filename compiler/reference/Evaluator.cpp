@@ -124,13 +124,31 @@ struct Run {
 
 } // namespace
 
-llvm::Expected<Values> evaluate(Block &block, ArrayRef<Tensor> inputs, const Values *known) {
+llvm::Expected<Values> evaluate(Block &block, ArrayRef<Tensor> inputs, const Values *known, const Symbols *given) {
   auto symbols = bindSymbols(block, inputs);
   if (!symbols) return symbols.takeError();
+  for (auto &entry : given ? *given : Symbols()) symbols->try_emplace(entry.getKey(), entry.getValue());
   Run run{known, std::move(*symbols), Values()};
   for (auto [argument, input] : llvm::zip(block.getArguments(), inputs)) run.values[argument] = input;
   if (llvm::Error error = run.block(block)) return std::move(error);
   return std::move(run.values);
+}
+
+llvm::Expected<Tensor> evaluateConstant(Value value, const Values &constants) {
+  if (auto at = constants.find(value); at != constants.end()) return at->second;
+  Operation *op = value.getDefiningOp();
+  if (!op || op->getNumRegions()) return refuse("the value is not computed from constants");
+  std::vector<Tensor> inputs;
+  for (Value operand : op->getOperands()) {
+    auto input = evaluateConstant(operand, constants);
+    if (!input) return input.takeError();
+    inputs.push_back(std::move(*input));
+  }
+  SmallVector<const Tensor *> operands;
+  for (const Tensor &t : inputs) operands.push_back(&t);
+  auto results = evaluateOp(op, operands, {});
+  if (!results) return results.takeError();
+  return std::move(results->front());
 }
 
 Values decodeConstants(Block &block) {

@@ -21,7 +21,8 @@ llvm::Expected<llvm::SmallVector<Tensor>> evaluateOp(mlir::Operation *op, llvm::
 
 /// A whole block; `inputs` bind the block's arguments. graph.layer bodies are entered; graph.group bodies too. Overridable constants keep their own value.
 /// `known`: values that are there already (constants decoded once for many runs); they are read, never copied into the result.
-llvm::Expected<Values> evaluate(mlir::Block &block, llvm::ArrayRef<Tensor> inputs, const Values *known = nullptr);
+/// `given`: symbols that the inputs do not bind (a layer's body reads sizes of captured values).
+llvm::Expected<Values> evaluate(mlir::Block &block, llvm::ArrayRef<Tensor> inputs, const Values *known = nullptr, const Symbols *given = nullptr);
 /// The values of every graph.constant of a block (bodies included).
 Values decodeConstants(mlir::Block &block);
 
@@ -35,6 +36,13 @@ struct BackwardOptions {
 /// Reverse mode. `seeds`: cotangents of some values. Returns the cotangent of every floating-point value it reaches (constants included).
 /// `symbols`: as bound for the run that gave `values`.
 llvm::Expected<Values> backward(mlir::Block &block, const Values &values, const Values &seeds, const Symbols &symbols, const BackwardOptions &options = {});
+
+/// The same over a list of ops in an order in which every op comes after those that compute its operands.
+llvm::Expected<Values> backward(llvm::ArrayRef<mlir::Operation *> ops, const Values &values, const Values &seeds, const Symbols &symbols,
+                                const BackwardOptions &options = {});
+
+/// A value that only constants reach, computed from their decoded values.
+llvm::Expected<Tensor> evaluateConstant(mlir::Value value, const Values &constants);
 
 /// True when the op has a reference; when it has a VJP (`tare compile --supported`, docs/ops.md).
 bool hasReference(mlir::OperationName name);

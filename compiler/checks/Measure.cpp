@@ -1,0 +1,179 @@
+// Runs the checks over all samples (Measure.h) and joins the numbers: the largest norm over samples and cotangents counts.
+#include "compiler/checks/Measure.h"
+#include "compiler/checks/Parameters.h"
+#include "compiler/checks/Proof.h"
+#include "compiler/checks/Verdict.h"
+#include "compiler/checks/Weights.h"
+#include <cmath>
+#include <thread>
+
+using namespace mlir;
+using tare::reference::Tensor;
+
+namespace tare::checks {
+namespace {
+
+/// What one sample gives, per layer.
+struct SampleResult {
+  std::vector<ForwardResult> forward;
+  std::vector<double> inputNorm, outputNorm;
+  std::vector<std::vector<GradientResult>> gradients; ///< per cotangent, per layer of `withGradient`
+  SmallVector<std::string> missing;
+  std::string forwardError, gradientError;
+};
+
+double norm(const Tensor &t) {
+  double sum = 0;
+  for (double v : t.floats) sum += v * v;
+  return std::sqrt(sum);
+}
+
+struct Job {
+  func::FuncOp main;
+  ArrayRef<graph::LayerOp> layers;
+  const Calibration &calibration;
+  const CompileOptions &options;
+  const reference::Values &known;
+  std::optional<unsigned> loss;
+  std::vector<graph::LayerOp> withGradient;
+
+  std::unique_ptr<SampleRun> forward(unsigned sample, SampleResult &result) const {
+    Block &body = func::FuncOp(main).getBody().front();
+    auto symbols = reference::bindSymbols(body, calibration.samples[sample]);
+    auto values = symbols ? reference::evaluate(body, calibration.samples[sample], &known) : llvm::Expected<reference::Values>(symbols.takeError());
+    if (!values) {
+      result.forwardError = llvm::toString(values.takeError());
+      return nullptr;
+    }
+    auto run = std::make_unique<SampleRun>(SampleRun{known, std::move(*symbols), std::move(*values)});
+    for (graph::LayerOp layer : layers) {
+      result.forward.push_back(measureForward(layer, *run));
+      result.outputNorm.push_back(norm(run->values.find(layer.getResult())->second));
+    }
+    return run;
+  }
+
+  void gradient(unsigned sample, const SampleRun &run, SampleResult &result) const {
+    unsigned count = loss ? 1 : options.cotangents;
+    for (unsigned c = 0; c < count && !withGradient.empty(); ++c) {
+      auto one = measureGradient(main, withGradient, run, calibration.seed, sample, c, loss, result.missing);
+      if (!one) {
+        result.gradientError = llvm::toString(one.takeError());
+        return;
+      }
+      result.gradients.push_back(std::move(*one));
+    }
+  }
+};
+
+/// fn(sample) for every sample, on up to `threads` threads; a sample is worked off by one thread.
+template <typename Fn> void overSamples(unsigned samples, unsigned threads, Fn fn) {
+  std::vector<std::thread> workers;
+  unsigned count = std::max(1u, std::min(threads, samples));
+  for (unsigned t = 1; t < count; ++t)
+    workers.emplace_back([=, &fn] {
+      for (unsigned s = t; s < samples; s += count) fn(s);
+    });
+  for (unsigned s = 0; s < samples; s += count) fn(s);
+  for (std::thread &worker : workers) worker.join();
+}
+
+/// max() that keeps NaN.
+double larger(double a, double b) { return a != a || b != b ? a + b : std::max(a, b); }
+
+void joinForward(Evidence &e, size_t layer, ArrayRef<SampleResult> samples) {
+  double largest = 0;
+  for (const SampleResult &s : samples) {
+    if (!s.forwardError.empty()) {
+      e.forwardWhy = s.forwardError;
+      return;
+    }
+    largest = larger(largest, s.forward[layer].l2);
+    if (e.forwardWhy.empty()) e.forwardWhy = s.forward[layer].why;
+  }
+  if (std::isfinite(largest))
+    e.forward = largest;
+  else
+    e.forwardWhy = "the norm is not finite: " + e.forwardWhy;
+}
+
+void joinGradient(Evidence &e, size_t index, ArrayRef<SampleResult> samples) {
+  double branch = 0, parameters = 0;
+  for (const SampleResult &s : samples) {
+    if (!s.forwardError.empty() || !s.gradientError.empty()) {
+      e.gradientWhy = s.forwardError.empty() ? s.gradientError : s.forwardError;
+      return;
+    }
+    if (!s.missing.empty()) {
+      e.gradientWhy = "no derivative is known for " + s.missing.front();
+      return;
+    }
+    for (auto &one : s.gradients) branch = larger(branch, one[index].branch), parameters = larger(parameters, one[index].parameters);
+  }
+  if (std::isfinite(branch)) e.branch = branch;
+  if (std::isfinite(parameters)) e.parameters = parameters;
+  if (!e.branch || !e.parameters) e.gradientWhy = "a gradient norm is not finite";
+}
+
+} // namespace
+
+llvm::Expected<std::vector<Evidence>> measureLayers(func::FuncOp main, ArrayRef<graph::LayerOp> layers, const Calibration &calibration,
+                                                    const CompileOptions &options, std::vector<HeatRow> *heat) {
+  auto loss = findLoss(main, options);
+  if (!loss) return loss.takeError();
+  reference::Values known = reference::decodeConstants(main.getBody().front());
+  std::vector<Evidence> evidence(layers.size());
+  for (auto [e, layer] : llvm::zip(evidence, layers)) {
+    for (const Parameter &p : parametersOf(layer)) {
+      Tensor decoded;
+      const Tensor *value = nullptr;
+      if (auto at = known.find(p.value); at != known.end()) {
+        value = &at->second;
+      } else if (auto dequantize = p.value.getDefiningOp<graph::DequantizeOp>()) {
+        auto result = reference::evaluateConstant(dequantize.getResult(), known);
+        if (!result) return result.takeError();
+        decoded = std::move(*result);
+        value = &decoded;
+      }
+      e.tensors.push_back(measureTensor(p, value, options.weightThreshold));
+    }
+    Proof proof = prove(layer, known);
+    e.proved = proof.holds, e.proofRule = proof.rule, e.needsFinite = proof.needsFinite;
+  }
+
+  // First the forward runs, which every layer needs; then the gradients of the layers whose verdict or report wants them.
+  unsigned count = calibration.samples.size();
+  std::vector<SampleResult> results(count);
+  std::vector<std::unique_ptr<SampleRun>> runs(count);
+  Job job{main, layers, calibration, options, known, *loss, {}};
+  if (!layers.empty()) overSamples(count, options.threads, [&](unsigned s) { runs[s] = job.forward(s, results[s]); });
+  SmallVector<int> index(layers.size(), -1);
+  for (auto [i, e] : llvm::enumerate(evidence)) {
+    joinForward(e, i, results);
+    if (options.measureAll || needsGradient(e, options)) {
+      index[i] = job.withGradient.size();
+      job.withGradient.push_back(layers[i]);
+    } else {
+      e.gradientWhy = "left out: the weight or forward check already decided";
+    }
+  }
+  overSamples(count, options.threads, [&](unsigned s) {
+    if (runs[s]) job.gradient(s, *runs[s], results[s]);
+    runs[s].reset();
+  });
+  for (auto [i, e] : llvm::enumerate(evidence))
+    if (index[i] >= 0) joinGradient(e, index[i], results);
+  if (heat) {
+    heat->assign(layers.size(), {});
+    for (auto [i, row] : llvm::enumerate(*heat))
+      for (const SampleResult &s : results) {
+        if (s.forward.empty()) continue;
+        if (s.outputNorm[i] > 0) row.contribution = larger(row.contribution, s.forward[i].l2 / s.outputNorm[i]);
+        for (auto &one : s.gradients)
+          if (index[i] >= 0) row.gradientNorm = larger(row.gradientNorm, one[index[i]].output);
+      }
+  }
+  return evidence;
+}
+
+} // namespace tare::checks

@@ -1,0 +1,47 @@
+// All measurements of all candidates of a function (spec 3). In: main with graph.layer regions, calibration, options. Out: one Evidence per layer, without
+// verdict. Weights and proof are exact; forward (b) and gradient (c) run the reference over the samples. Threads share samples only: every norm is
+// computed by one thread in a fixed order, and maxima over samples are taken in sample order, so the numbers do not depend on threads.
+#pragma once
+#include "compiler/checks/Calibration.h"
+#include "compiler/checks/Evidence.h"
+#include "compiler/graph/Graph.h"
+
+namespace tare::checks {
+
+/// One sample's run, shared by the forward check, the gradient check and the heatmap.
+struct SampleRun {
+  const reference::Values &known;
+  reference::Symbols symbols;
+  reference::Values values;
+};
+
+struct ForwardResult {
+  double l2 = 0;
+  std::string why; ///< for a norm that is not finite: where the state became non-finite
+};
+/// Check (b) on one sample: L2 of (output - input) over the whole activation, summed in row-major order in float64.
+ForwardResult measureForward(graph::LayerOp layer, const SampleRun &run);
+
+struct GradientResult {
+  double branch = 0, parameters = 0, output = 0; ///< output: norm of the cotangent that reaches the layer's output
+};
+/// Check (c) on one sample and one cotangent number: for every layer the VJP of (out - in) to its input and the norm over its parameters.
+/// `missing` receives the ops that have no VJP. `loss`: index of the result of main that is the loss, or nothing for random cotangents.
+llvm::Expected<std::vector<GradientResult>> measureGradient(mlir::func::FuncOp main, llvm::ArrayRef<graph::LayerOp> layers, const SampleRun &run,
+                                                            uint64_t seed, unsigned sample, unsigned cotangent, std::optional<unsigned> loss,
+                                                            llvm::SmallVectorImpl<std::string> &missing);
+
+/// What the heatmap needs per layer (filled when options.measureAll): largest over samples and cotangents.
+struct HeatRow {
+  double contribution = 0; ///< ||out - in|| / ||out||
+  double gradientNorm = 0; ///< of the cotangent at the layer's output
+};
+
+/// The layers that `wanted` names get a gradient measurement; the others say why they have none.
+llvm::Expected<std::vector<Evidence>> measureLayers(mlir::func::FuncOp main, llvm::ArrayRef<graph::LayerOp> layers, const Calibration &calibration,
+                                                    const CompileOptions &options, std::vector<HeatRow> *heat = nullptr);
+
+/// The result of main that --loss names: it must exist and have one floating-point element.
+llvm::Expected<std::optional<unsigned>> findLoss(mlir::func::FuncOp main, const CompileOptions &options);
+
+} // namespace tare::checks

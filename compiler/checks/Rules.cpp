@@ -1,0 +1,192 @@
+// Reading and matching of marking rules (Rules.h). yaml-cpp throws; every call into it is inside parseRules' one try block.
+// Patterns are compiled once while parsing, so that a bad one is refused with its line, and again per match (rules are few, paths are short).
+#include "compiler/checks/Rules.h"
+#include "compiler/graph/Failure.h"
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/Support/GlobPattern.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Regex.h"
+#include <cmath>
+#include <yaml-cpp/yaml.h>
+
+namespace tare::checks {
+
+bool isRole(llvm::StringRef role) {
+  return role == "position_encoding_enhancer" || role == "adapter" || role == "gate" || role == "block" || role == "fidelity_check" || role == "none";
+}
+
+std::optional<Policy> policyOf(llvm::StringRef name) {
+  if (name == "strict") return Policy::Strict;
+  if (name == "inference") return Policy::Inference;
+  if (name == "proved") return Policy::Proved;
+  return std::nullopt;
+}
+
+llvm::StringRef policyName(Policy policy) { return policy == Policy::Strict ? "strict" : policy == Policy::Inference ? "inference" : "proved"; }
+
+static bool globMatches(llvm::StringRef pattern, llvm::StringRef text) {
+  auto glob = llvm::GlobPattern::create(pattern);
+  if (glob) return glob->match(text);
+  llvm::consumeError(glob.takeError());
+  return false;
+}
+
+/// Globs over paths go segment by segment: `*` stays inside one, `**` stands for any number of them (none included).
+static bool pathMatches(llvm::ArrayRef<llvm::StringRef> pattern, llvm::ArrayRef<llvm::StringRef> path) {
+  if (pattern.empty()) return path.empty();
+  if (pattern[0] == "**") {
+    for (size_t skip = 0; skip <= path.size(); ++skip)
+      if (pathMatches(pattern.drop_front(), path.drop_front(skip))) return true;
+    return false;
+  }
+  return !path.empty() && globMatches(pattern[0], path[0]) && pathMatches(pattern.drop_front(), path.drop_front());
+}
+
+std::vector<Mark> Rule::match(const NodeFacts &facts, llvm::StringRef source) const {
+  if (!op.empty() && !globMatches(op, facts.op)) return {};
+  for (auto &[key, pattern] : metadata) {
+    auto at = facts.metadata.find(key);
+    if (at == facts.metadata.end() || !globMatches(pattern, at->second)) return {};
+  }
+  if (segments.empty() && path.empty() && pathRegex.empty()) return {{layer, role, source.str()}};
+
+  llvm::SmallVector<llvm::StringRef> parts, pattern;
+  llvm::StringRef(facts.path).split(parts, '.', -1, false);
+  llvm::StringRef(path).split(pattern, '.', -1, false);
+  std::vector<Mark> marks;
+  std::string prefix;
+  for (size_t n = 1; n <= parts.size(); ++n) {
+    prefix += (n > 1 ? "." : "") + parts[n - 1].str();
+    bool holds = (segments.empty() || llvm::is_contained(segments, parts[n - 1].str())) &&
+                 (path.empty() || pathMatches(pattern, llvm::ArrayRef(parts).take_front(n))) &&
+                 (pathRegex.empty() || llvm::Regex("^(" + pathRegex + ")$").match(prefix));
+    if (!holds) continue;
+    marks.push_back({layer.empty() ? prefix : layer, role, source.str()});
+    // An open-ended pattern matches everything below as well: the layer is the first match.
+    if (!pathRegex.empty() || !layer.empty() || (!pattern.empty() && pattern.back() == "**")) break;
+  }
+  return marks;
+}
+
+namespace {
+
+/// A refusal at a place of the file; thrown inside parseRules only.
+struct Bad {
+  YAML::Mark at;
+  std::string what;
+};
+
+[[noreturn]] void bad(const YAML::Node &node, const std::string &what) { throw Bad{node.Mark(), what}; }
+
+std::string text(const YAML::Node &node, const std::string &key) {
+  if (!node.IsScalar()) bad(node, "'" + key + "' must be a text");
+  return node.Scalar();
+}
+
+double threshold(const YAML::Node &node, const std::string &key) {
+  double value = 0;
+  if (!node.IsScalar() || !YAML::convert<double>::decode(node, value) || !std::isfinite(value) || value < 0)
+    bad(node, "'" + key + "' must be a finite number that is not negative");
+  return value;
+}
+
+std::string glob(const YAML::Node &node, const std::string &key) {
+  std::string pattern = text(node, key);
+  auto compiled = llvm::GlobPattern::create(pattern);
+  if (!compiled) bad(node, "'" + key + "' is no glob: " + llvm::toString(compiled.takeError()));
+  if (pattern.empty()) bad(node, "'" + key + "' is empty");
+  return pattern;
+}
+
+Rule rule(const YAML::Node &node) {
+  if (!node.IsMap()) bad(node, "a rule must be a mapping");
+  Rule r;
+  for (const auto &entry : node) {
+    std::string key = text(entry.first, "key");
+    const YAML::Node &value = entry.second;
+    if (key == "segments") {
+      if (!value.IsSequence()) bad(value, "'segments' must be a list");
+      for (const auto &segment : value) r.segments.push_back(text(segment, key));
+    } else if (key == "path") {
+      r.path = glob(value, key);
+    } else if (key == "path_regex") {
+      r.pathRegex = text(value, key);
+      std::string why;
+      if (r.pathRegex.empty() || !llvm::Regex("^(" + r.pathRegex + ")$").isValid(why)) bad(value, "'path_regex' is no regular expression: " + why);
+    } else if (key == "op") {
+      r.op = glob(value, key);
+    } else if (key == "metadata") {
+      if (!value.IsMap()) bad(value, "'metadata' must be a mapping from key to glob");
+      for (const auto &pair : value) r.metadata[text(pair.first, "metadata")] = glob(pair.second, "metadata");
+    } else if (key == "role") {
+      r.role = text(value, key);
+      if (!isRole(r.role)) bad(value, "unknown role '" + r.role + "' (position_encoding_enhancer, adapter, gate, block, fidelity_check, none)");
+    } else if (key == "layer") {
+      r.layer = text(value, key);
+    } else {
+      bad(entry.first, "unknown key '" + key + "' (segments, path, path_regex, op, metadata, role, layer)");
+    }
+  }
+  if (r.role.empty()) bad(node, "a rule needs a 'role'");
+  if (r.segments.empty() && r.path.empty() && r.pathRegex.empty() && r.op.empty() && r.metadata.empty())
+    bad(node, "a rule needs a condition: segments, path, path_regex, op or metadata");
+  return r;
+}
+
+Rules document(const YAML::Node &root) {
+  Rules rules;
+  if (root.IsNull()) return rules;
+  if (!root.IsMap()) bad(root, "the file must be a mapping with 'rules'");
+  for (const auto &entry : root) {
+    std::string key = text(entry.first, "key");
+    const YAML::Node &value = entry.second;
+    if (key == "version") {
+      if (!value.IsScalar() || value.Scalar() != "1") bad(value, "'version' must be 1");
+    } else if (key == "rules") {
+      if (!value.IsSequence()) bad(value, "'rules' must be a list");
+      for (const auto &item : value) rules.rules.push_back(rule(item));
+    } else if (key == "policy") {
+      rules.policy = policyOf(text(value, key));
+      if (!rules.policy) bad(value, "unknown policy '" + value.Scalar() + "' (strict, inference, proved)");
+    } else if (key == "thresholds") {
+      if (!value.IsMap()) bad(value, "'thresholds' must be a mapping");
+      for (const auto &pair : value) {
+        std::string name = text(pair.first, "key");
+        if (name != "weight" && name != "forward_l2") bad(pair.first, "unknown threshold '" + name + "' (weight, forward_l2)");
+        (name == "weight" ? rules.weightThreshold : rules.forwardThreshold) = threshold(pair.second, name);
+      }
+    } else {
+      bad(entry.first, "unknown key '" + key + "' (version, rules, policy, thresholds)");
+    }
+  }
+  return rules;
+}
+
+} // namespace
+
+llvm::Expected<Rules> parseRules(llvm::StringRef text, llvm::StringRef file) {
+  auto refused = [&](const YAML::Mark &at, const std::string &what) {
+    std::string line = at.is_null() ? "" : "line " + std::to_string(at.line + 1) + ": ";
+    return refuse("the rules file is not valid: " + line + what).inFile(file.str()).withHint("docs/rules.md describes the rules file");
+  };
+  if (text.size() > (1u << 20)) return refuse("the rules file is larger than 1 MiB").inFile(file.str());
+  // A flow of opening brackets or deep indentation would recurse inside yaml-cpp.
+  int depth = 0, deepest = 0;
+  for (char c : text) depth += (c == '[' || c == '{') - (c == ']' || c == '}'), deepest = std::max(deepest, depth);
+  if (deepest > 64) return refuse("the rules file nests deeper than 64 levels").inFile(file.str());
+  try {
+    return document(YAML::Load(text.str()));
+  } catch (const Bad &b) {
+    return refused(b.at, b.what);
+  } catch (const YAML::Exception &e) {
+    return refused(e.mark, e.msg);
+  }
+}
+
+llvm::Expected<Rules> loadRules(llvm::StringRef path) {
+  auto buffer = llvm::MemoryBuffer::getFile(path, true);
+  if (!buffer) return fail(ExitCode::Io, "cannot read the rules file: " + buffer.getError().message()).inFile(path.str());
+  return parseRules((*buffer)->getBuffer(), path);
+}
+
+} // namespace tare::checks

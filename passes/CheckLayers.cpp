@@ -1,0 +1,83 @@
+// graph-check-layers. In: graph.layer regions without verdict. Out: verdict and `graph.evidence` on every candidate, `graph.calibration` and, when all is
+// measured, `graph.heatmap` on the module. Fidelity checks are no candidates. No op is changed: measuring and acting are different passes.
+#include "compiler/checks/Measure.h"
+#include "compiler/checks/Proof.h"
+#include "compiler/checks/Rules.h"
+#include "compiler/checks/Verdict.h"
+#include "compiler/graph/Failure.h"
+#include "passes/Passes.h"
+#include <cmath>
+
+using namespace mlir;
+
+namespace tare {
+#define GEN_PASS_DEF_CHECKLAYERSPASS
+#include "passes/Passes.h.inc"
+
+namespace {
+
+struct CheckLayersPass : impl::CheckLayersPassBase<CheckLayersPass> {
+  using CheckLayersPassBase::CheckLayersPassBase;
+
+  std::optional<CompileOptions> options() {
+    CompileOptions o;
+    auto named = checks::policyOf(policy);
+    if (!named || !(weightThreshold >= 0) || !(forwardThreshold >= 0) || !std::isfinite(weightThreshold) || !std::isfinite(forwardThreshold)) return std::nullopt;
+    o.policy = *named, o.weightThreshold = weightThreshold, o.forwardThreshold = forwardThreshold, o.strictNans = strictNans;
+    o.calibration = calibration, o.seed = seed, o.loss = loss, o.cotangents = cotangents, o.samples = samples, o.sequence = sequence, o.past = past;
+    o.keep.assign(keep.begin(), keep.end()), o.only.assign(only.begin(), only.end());
+    o.measureAll = measureAll, o.threads = threads;
+    return o;
+  }
+
+  void fail(Location at, llvm::Error error) {
+    llvm::handleAllErrors(
+        std::move(error),
+        [&](const Failure &f) {
+          auto diagnostic = emitError(at) << f.message;
+          if (!f.hint.empty()) diagnostic.attachNote() << f.hint;
+        },
+        [&](const llvm::ErrorInfoBase &other) { emitError(at) << other.message(); });
+    signalPassFailure();
+  }
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    auto main = module.lookupSymbol<func::FuncOp>("main");
+    auto o = options();
+    if (!o) {
+      module.emitError() << "unknown policy '" << policy << "' or a threshold that is no finite number";
+      return signalPassFailure();
+    }
+    if (!main) return;
+    SmallVector<graph::LayerOp> layers;
+    main.walk<WalkOrder::PreOrder>([&](graph::LayerOp layer) {
+      if (layer.getRole() != "fidelity_check") layers.push_back(layer);
+    });
+    auto calibrated = checks::loadCalibration(main, *o);
+    if (!calibrated) return fail(main.getLoc(), calibrated.takeError());
+    std::vector<checks::HeatRow> heat;
+    auto evidence = checks::measureLayers(main, layers, *calibrated, *o, o->measureAll ? &heat : nullptr);
+    if (!evidence) return fail(main.getLoc(), evidence.takeError());
+
+    auto *context = &getContext();
+    Builder b(context);
+    for (auto [layer, e] : llvm::zip(layers, *evidence)) {
+      if (e.proved && ((e.forward && *e.forward != 0) || (e.branch && *e.branch != 0))) {
+        emitError(layer.getLoc()) << "internal error: " << layer.getName() << " is proved to be the identity, but its measured norms are not 0";
+        return signalPassFailure();
+      }
+      checks::Verdict verdict = checks::decide(e, layer.getName(), *o, e.needsFinite);
+      e.line = verdict.line;
+      layer.setVerdictAttr(graph::VerdictAttr::get(context, verdict.pruned ? "pruned" : "rejected", verdict.basis, verdict.code));
+      layer->setAttr("graph.evidence", checks::toAttribute(context, e));
+    }
+    module->setAttr("graph.calibration", b.getDictionaryAttr({b.getNamedAttr("source", b.getStringAttr(calibrated->source)),
+                                                              b.getNamedAttr("sha256", b.getStringAttr(calibrated->sha256)),
+                                                              b.getNamedAttr("samples", b.getI64IntegerAttr(calibrated->samples.size())),
+                                                              b.getNamedAttr("seed", b.getI64IntegerAttr(calibrated->seed))}));
+  }
+};
+
+} // namespace
+} // namespace tare
