@@ -26,6 +26,7 @@ public:
   std::string file;                   ///< for messages
   ExternalData &external;
   std::vector<std::string> warnings;
+  std::vector<std::string> trainingDropouts, overridables; ///< node and initializer names, for one warning each
 
   /// Elements of an integer or bool value (or a float value that a Cast made of integers), row-major; null when not known.
   const Dims *content(mlir::Value value) const;

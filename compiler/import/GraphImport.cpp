@@ -13,7 +13,7 @@ using namespace mlir;
 namespace tare {
 
 /// Functions that call functions may multiply nodes exponentially; a real model has far fewer.
-static constexpr uint64_t kMaxNodes = 4000000;
+static constexpr uint64_t kMaxNodes = 2000000;
 
 GraphImport::GraphImport(MLIRContext &context, const OnnxModel &model, ExternalData &external)
     : g(context, model.file->path(), external), module(ModuleOp::create(UnknownLoc::get(&context))), model(model) {
@@ -42,12 +42,18 @@ llvm::Error GraphImport::run() {
   // Only what was read by contents (shapes, axes) is left without uses: constants and shape ops, in reverse order of their making.
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(*body)))
     if (op.use_empty() && isa<graph::ConstantOp, graph::DimsConstantOp>(op)) op.erase();
+  auto warn = [&](const std::vector<std::string> &names, const char *what) {
+    if (names.empty()) return;
+    g.warnings.push_back(std::to_string(names.size()) + " " + what + " (the first: '" + names[0] + "')");
+  };
+  warn(g.trainingDropouts, "Dropout node(s) with training_mode = true: treated as inference");
+  warn(g.overridables, "initializer(s) that are also graph inputs (overridable): the engine uses their own values, no check or fold relies on them");
   if (auto constraints = g.constraintsAttr(); !constraints.empty()) module->getOperation()->setAttr(graph::kConstraintsAttr, constraints);
   Metadata metadata = metadataOf(model.proto);
   for (auto &[key, value] : metadataOf(model.proto.graph())) metadata.emplace(key, value);
   SmallVector<NamedAttribute> entries;
   for (auto &[key, value] : metadata)
-    if (!key.empty()) entries.push_back(g.builder.getNamedAttr(key, g.builder.getStringAttr(value)));
+    if (!key.empty() && value.size() <= 1024) entries.push_back(g.builder.getNamedAttr(key, g.builder.getStringAttr(value))); // not whole export logs
   if (!entries.empty()) module->getOperation()->setAttr(graph::kMetaAttr, g.builder.getDictionaryAttr(entries));
   return llvm::Error::success();
 }
@@ -94,8 +100,7 @@ llvm::Error GraphImport::initializers() {
     if (t.name().empty()) return refuse("an initializer has no name");
     if (top.values.count(t.name())) return refuse("two initializers are named '" + t.name() + "'").ofTensor(t.name());
     bool overridable = inputs.contains(t.name());
-    if (overridable)
-      g.warnings.push_back("initializer '" + t.name() + "' is also a graph input (overridable): no check or fold relies on its value, the engine uses it as it is");
+    if (overridable) g.overridables.push_back(t.name());
     auto value = g.constant(t, t.name(), NameLoc::get(g.builder.getStringAttr(t.name())), overridable);
     if (!value) return value.takeError();
     auto type = cast<RankedTensorType>(value->getType());

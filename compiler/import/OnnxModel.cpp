@@ -46,6 +46,7 @@ static std::string functionKey(StringRef domain, StringRef name, StringRef overl
 }
 
 const onnx::FunctionProto *calledFunction(const OnnxModel &model, const onnx::NodeProto &node) {
+  if (model.functions.empty()) return nullptr;
   return model.functions.lookup(functionKey(node.domain(), node.op_type(), unknownString(node.unknown_fields(), 8)));
 }
 

@@ -120,13 +120,26 @@ static const OpRow kTable[] = {
 
 llvm::ArrayRef<OpRow> opTable() { return kTable; }
 
+std::string describeOpTable() {
+  std::string text = "| operator | domain | versions | supported up to | inputs | outputs |\n| --- | --- | --- | --- | --- | --- |\n";
+  auto count = [](unsigned n) { return n == kVariadic ? std::string("any") : std::to_string(n); };
+  for (auto &row : kTable) {
+    std::string versions;
+    for (int since : row.since) versions += (versions.empty() ? "" : ", ") + std::to_string(since);
+    std::string inputs = row.minInputs == row.maxInputs ? count(row.minInputs) : count(row.minInputs) + " to " + count(row.maxInputs);
+    text += std::string("| ") + row.name + " | " + (*row.domain ? row.domain : "ai.onnx") + " | " + versions + " | " + std::to_string(row.newest) + " | " + inputs + " | " + count(row.maxOutputs) + " |\n";
+  }
+  return text;
+}
+
 llvm::StringRef normalDomain(llvm::StringRef domain) { return domain == "ai.onnx" ? llvm::StringRef("") : domain; }
 
 OpLookup lookUp(llvm::StringRef domain, llvm::StringRef name, int64_t opset) {
   domain = normalDomain(domain);
-  const OpRow *row = nullptr;
-  for (auto &candidate : kTable)
-    if (domain == candidate.domain && name == candidate.name) row = &candidate;
+  // The table is sorted (a test checks it): a model may have a million nodes.
+  auto key = [](const OpRow &r) { return std::pair(llvm::StringRef(r.domain), llvm::StringRef(r.name)); };
+  auto *at = std::lower_bound(std::begin(kTable), std::end(kTable), std::pair(domain, name), [&](const OpRow &r, auto &wanted) { return key(r) < wanted; });
+  const OpRow *row = at != std::end(kTable) && key(*at) == std::pair(domain, name) ? at : nullptr;
   if (opset < 0) return {nullptr, 0, "the model imports no opset for domain '" + domain.str() + "'"};
   if (!row) return {nullptr, 0, "not in the op table"};
   OpLookup result;

@@ -36,4 +36,7 @@ struct OpLookup {
 /// The row for an op in a model that imports `opset` of the domain; opset < 0: the domain is not imported.
 OpLookup lookUp(llvm::StringRef domain, llvm::StringRef name, int64_t opset);
 
+/// The table as Markdown (docs/ops.md, `tare compile --supported`).
+std::string describeOpTable();
+
 } // namespace tare

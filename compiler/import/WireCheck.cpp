@@ -53,16 +53,19 @@ struct Walker {
 
   /// A base-128 number of at most 10 bytes and 64 bits.
   bool varint(uint64_t end, uint64_t &value) {
-    value = 0;
+    value = 0, overlong = false;
     for (unsigned i = 0; i < 10; ++i) {
       if (at >= end) return false;
       auto byte = static_cast<uint8_t>(bytes[at++]);
-      if (i == 9 && byte > 1) return false;
+      if (i == 9 && byte > 1) break;
       value |= uint64_t(byte & 127) << (7 * i);
       if (byte < 128) return true;
     }
+    overlong = true;
     return false;
   }
+  bool overlong = false; ///< why varint() failed: too many bytes, or the end of its message
+  bool truncated() const { return !overlong && at >= bytes.size(); }
 };
 } // namespace
 
@@ -88,21 +91,21 @@ Error checkOnnxBytes(ArrayRef<char> bytes) {
     uint64_t start = w.at, key = 0, length = 0;
     if (w.at >= frame.end) return refuse("the file is truncated" + at(start) + " inside a group");
     if (!w.varint(frame.end, key))
-      return refuse((w.at >= bytes.size() ? "the file is truncated" : "not an ONNX protobuf: bad field key") + at(start));
+      return refuse((w.truncated() ? "the file is truncated" : "not an ONNX protobuf: bad field key") + at(start));
     uint64_t number = key >> 3;
     unsigned wire = key & 7;
     if (number == 0 || number > 0x1fffffff) return refuse("not an ONNX protobuf: bad field number" + at(start));
     auto truncated = [&](const char *what) { return refuse("the file is truncated: " + std::string(what) + at(start) + " reaches past the end of the file"); };
     switch (wire) {
     case 0:
-      if (!w.varint(frame.end, length)) return w.at >= bytes.size() ? truncated("a number") : refuse("not an ONNX protobuf: bad number" + at(start));
+      if (!w.varint(frame.end, length)) return w.truncated() ? truncated("a number") : refuse("not an ONNX protobuf: bad number" + at(start));
       break;
     case 1: case 5:
       w.at += wire == 1 ? 8 : 4;
       if (w.at > frame.end) return frame.end == bytes.size() ? truncated("a number") : refuse("not an ONNX protobuf: bad length" + at(start));
       break;
     case 2: {
-      if (!w.varint(frame.end, length)) return w.at >= bytes.size() ? truncated("a length") : refuse("not an ONNX protobuf: bad length" + at(start));
+      if (!w.varint(frame.end, length)) return w.truncated() ? truncated("a length") : refuse("not an ONNX protobuf: bad length" + at(start));
       if (length > uint64_t(INT32_MAX)) return refuse("bad length " + std::to_string(length) + at(start) + ": protobuf's limit is 2 GiB");
       if (length > bytes.size() - w.at) return truncated(("a field of " + std::to_string(length) + " bytes").c_str());
       if (length > frame.end - w.at) return refuse("not an ONNX protobuf: bad length " + std::to_string(length) + at(start));

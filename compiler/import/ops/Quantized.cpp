@@ -1,22 +1,34 @@
 // DequantizeLinear: per tensor, per axis, per block; int4 to uint16 and int32 inputs.
 #include "compiler/import/ops/Ops.h"
-#include "llvm/ADT/SmallString.h"
+#include "llvm/Support/Endian.h"
+#include <cmath>
 
 using namespace mlir;
 
 namespace tare::ops {
 
-/// Refuses scales that are zero, negative or not finite when they are small constants (larger ones are checked by the weight check).
+/// The value of a stored float, whatever its width.
+static double floatAt(ArrayRef<char> bytes, Type element, size_t i) {
+  using namespace llvm::support::endian;
+  const char *p = bytes.data();
+  const llvm::fltSemantics &semantics = cast<FloatType>(element).getFloatSemantics();
+  unsigned width = element.getIntOrFloatBitWidth();
+  uint64_t bits = width == 16 ? read16le(p + 2 * i) : width == 32 ? read32le(p + 4 * i) : read64le(p + 8 * i);
+  llvm::APFloat value(semantics, llvm::APInt(width, bits));
+  bool lost;
+  value.convert(llvm::APFloat::IEEEdouble(), llvm::APFloat::rmNearestTiesToEven, &lost);
+  return value.convertToDouble();
+}
+
+/// Refuses constant scales that are zero, negative or not finite (bad-inputs B66).
 static void checkScale(NodeImport &n) {
   auto constant = graph::constantOf(n.in(1));
-  auto elements = constant ? dyn_cast<DenseElementsAttr>(constant.getValue()) : DenseElementsAttr();
-  if (!elements || !isa<FloatType>(elements.getElementType())) return;
-  for (const llvm::APFloat &v : elements.getValues<llvm::APFloat>())
-    if (!v.isFinite() || v.isNegative() || v.isZero()) {
-      llvm::SmallString<32> shown;
-      v.toString(shown);
-      return n.fail("scale '" + n.proto.input(1) + "' contains " + shown.str().str() + ": scales must be positive and finite");
-    }
+  if (!constant) return;
+  ArrayRef<char> bytes = graph::rawBytes(constant.getValue());
+  size_t count = bytes.size() / (n.element(1).getIntOrFloatBitWidth() / 8);
+  for (size_t i = 0; i < count; ++i)
+    if (double v = floatAt(bytes, n.element(1), i); !(v > 0) || !std::isfinite(v))
+      return n.fail("scale '" + n.proto.input(1) + "' contains " + std::to_string(v) + " at " + std::to_string(i) + ": scales must be positive and finite");
 }
 
 void dequantizeLinear(NodeImport &n) {

@@ -10,7 +10,7 @@ void identity(NodeImport &n) { n.out(0, n.in(0)); }
 void dropout(NodeImport &n) {
   n.ignoreAttribute("ratio"), n.ignoreAttribute("seed"), n.ignoreAttribute("is_test");
   if (auto *training = n.content(2); training && !(*training)[0].isConstant(0))
-    n.g.warnings.push_back("node '" + graph::nodeName(n.location) + "': Dropout with training_mode = true is treated as inference");
+    n.g.trainingDropouts.push_back(graph::nodeName(n.location));
   n.out(0, n.in(0));
   if (n.wanted(1)) { // the mask: everything is kept
     Value ones = n.emit<graph::FillOp>(n.type(n.g.builder.getI1Type(), n.dims(0)), n.g.builder.getBoolAttr(true));
