@@ -1,5 +1,6 @@
 // The kernel table: fingerprint of a group body -> function; names such as gemm_f32_384x1536_gelu_erf say kind, types, fixed sizes and epilogue.
 #include "compiler/plan/Kernels.h"
+#include "kernels/cpu/kernels.h"
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -139,12 +140,12 @@ Dim scratchBytes(func::FuncOp kernel) {
     Dims dims = graph::dimsOf(root->getOperand(0));
     return dims.empty() ? Dim(8) : dims.back() * Dim(8); // one row in f64 at most
   }
-  // The two formulas are TARE_MATMUL_SCRATCH and TARE_ATTENTION_SCRATCH of kernels/cpu/kernels.h (test/unit/codegen holds them equal).
-  if (kind == "batch_matmul") return 4 * (512 * 32 + 112 * 512);
-  if (kind == "attention") {
-    auto attention = cast<graph::AttentionOp>(root);
-    Dim dim = graph::dimsOf(attention.getQ()).back(), valueDim = Dim::floorDiv(graph::dimsOf(attention.getV()).back() + Dim(31), Dim(32)) * Dim(32);
-    return (Dim(512) * (dim + valueDim + Dim(32)) + Dim(224) * (valueDim + Dim(2))) * Dim(4);
+  if (kind == "batch_matmul") return TARE_MATMUL_SCRATCH;
+  if (auto attention = dyn_cast<graph::AttentionOp>(root)) {
+    Dim dim = graph::dimsOf(attention.getQ()).back(), valueDim = graph::dimsOf(attention.getV()).back();
+    // The macro is linear in dim and in value_dim rounded up: taken apart here, it holds for symbols too.
+    constexpr int64_t base = TARE_ATTENTION_SCRATCH(0, 0), perDim = TARE_ATTENTION_SCRATCH(1, 0) - base, per32 = TARE_ATTENTION_SCRATCH(0, 32) - base;
+    return Dim(base) + Dim(perDim) * dim + Dim(per32) * Dim::floorDiv(valueDim + 31, 32);
   }
   return 0;
 }
