@@ -9,7 +9,8 @@ extern "C" {
 #endif
 
 typedef struct tare_code_args {
-  void *const *buffers;                              /* 0: address of each plan buffer, by index in Plan.buffers */
+  void *const *buffers;                              /* 0: address of each plan buffer, by index in Plan.buffers: inputs and outputs are aligned to one
+                                                        element (they may be the caller's), all others to 64 bytes */
   const int64_t *dims;                               /* 1: value of each plan dim, by index in Plan.dims */
   int64_t thread_count;                              /* 2 */
   void *pool;                                        /* 3: first argument of barrier */
