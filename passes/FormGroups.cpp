@@ -28,9 +28,19 @@ struct FormGroupsPass : tare::impl::FormGroupsPassBase<FormGroupsPass> {
       builder.setInsertionPointAfter(group.last());
       auto made = tare::buildGroup(builder, group.root, group.kind, planner.opsOf(group), results);
       made->setDiscardableAttrs(group.root->getDiscardableAttrDictionary());
+      for (Value result : made.getResults()) moveViewsBehind(result, made);
     }
     tare::eraseDeadOps(*body);
     copyResults(cast<func::ReturnOp>(body->getTerminator()));
+  }
+
+  /// Views of a result that stood between a sibling and the group that took it in follow the group.
+  static void moveViewsBehind(Value value, Operation *definition) {
+    for (Operation *user : value.getUsers())
+      if (isa<ReshapeOp>(user) && user->isBeforeInBlock(definition)) {
+        user->moveAfter(definition);
+        moveViewsBehind(user->getResult(0), user);
+      }
   }
 
   /// Results of main that would alias an input, a constant or another result become copies.

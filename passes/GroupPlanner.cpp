@@ -32,6 +32,7 @@ GroupPlanner::GroupPlanner(Block &body) {
   for (Operation &op : llvm::reverse(body)) decide(&op);
   attachExtraResults();
   llvm::sort(planned, [&](const PlannedGroup &a, const PlannedGroup &b) { return infos[a.last()].index < infos[b.last()].index; });
+  mergeSiblings();
 }
 
 double GroupPlanner::elementsOf(Value value) {
@@ -238,6 +239,36 @@ void GroupPlanner::attachExtraResults() {
     row.extra.push_back(sum);
     planned[own->second].root = nullptr;
     groupOf.erase(own);
+  }
+  llvm::erase_if(planned, [](const PlannedGroup &group) { return !group.root; });
+}
+
+/// The place of the first op that reads `value`, through views; views move along with the group.
+int64_t GroupPlanner::firstUse(Value value) const {
+  int64_t first = INT64_MAX;
+  for (Operation *user : value.getUsers()) first = std::min(first, isa<ReshapeOp>(user) ? firstUse(user->getResult(0)) : infos.find(user)->second.index);
+  return first;
+}
+
+/// Pointwise groups over the same dims whose results nobody reads before the later one run as one kernel (cos and sin, rotated q and k).
+void GroupPlanner::mergeSiblings() {
+  llvm::DenseMap<Attribute, size_t> waiting;
+  for (size_t i = 0; i < planned.size(); ++i) {
+    PlannedGroup &later = planned[i];
+    if (later.kind != GroupKind::Pointwise) continue;
+    Dims dims = dimsOf(later.root->getResult(0));
+    auto [slot, isFirst] = waiting.try_emplace(DimsAttr::get(later.root->getContext(), dims), i);
+    if (isFirst) continue;
+    PlannedGroup &earlier = planned[slot->second];
+    bool fits = earlier.extra.size() + later.extra.size() + 2 <= kMostResults && firstUse(earlier.root->getResult(0)) > infos[later.root].index;
+    for (Operation *extra : earlier.extra) fits &= firstUse(extra->getResult(0)) > infos[later.root].index;
+    if (fits) {
+      later.extra.append(earlier.extra);
+      later.extra.push_back(earlier.root);
+      for (Operation *op : later.extra) infos[op].state = State::Extra;
+      earlier.root = nullptr;
+    }
+    slot->second = i;
   }
   llvm::erase_if(planned, [](const PlannedGroup &group) { return !group.root; });
 }

@@ -10,7 +10,7 @@ struct PlannedGroup {
   graph::GroupKind kind;
   mlir::Operation *root;
   llvm::SmallVector<mlir::Operation *> epilogue; ///< in block order; the last one's result is the group's result
-  llvm::SmallVector<mlir::Operation *> extra;    ///< producers that become further results (the residual sum of residual + norm)
+  llvm::SmallVector<mlir::Operation *> extra;    ///< ops that become further results: the sum of residual + norm, sibling pointwise ops
   mlir::Operation *last() const { return epilogue.empty() ? root : epilogue.back(); }
 };
 
@@ -46,6 +46,8 @@ private:
   void needMemory(mlir::Value value);
   bool hasMemory(mlir::Value value) const;
   void attachExtraResults();
+  void mergeSiblings();
+  int64_t firstUse(mlir::Value value) const;
   double elementsOf(mlir::Value value);
 
   llvm::DenseMap<mlir::Operation *, Info> infos;

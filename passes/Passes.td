@@ -155,6 +155,15 @@ def WidenActivationsPass : TarePass<"graph-widen-activations"> {
     ```
   }];
 }
+def MergeEqualOpsPass : TarePass<"graph-merge-equal-ops"> {
+  let summary = "Common subexpressions, whatever their source names";
+  let description = [{
+    Of ops with the same kind, operands, properties and types only the first stays.
+    ```
+    %0 = graph.unary <cos> %x {graph.node = 1}; %1 = graph.unary <cos> %x {graph.node = 2}   ==>   %0 = graph.unary <cos> %x
+    ```
+  }];
+}
 def RemoveDeadOpsPass : TarePass<"graph-remove-dead-ops"> {
   let summary = "Ops that nothing uses and functions besides main disappear";
   let description = [{ `%0 = graph.unary <relu> %x` without a use ==> nothing. Inputs and outputs of main stay. }];

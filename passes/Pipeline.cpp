@@ -4,7 +4,6 @@
 #include "passes/Pipeline.h"
 #include "compiler/checks/Rules.h"
 #include "mlir/Pass/PassManager.h"
-#include "mlir/Transforms/Passes.h"
 #include "passes/Contracts.h"
 #include "passes/Passes.h"
 #include "llvm/ADT/STLExtras.h"
@@ -62,12 +61,12 @@ static const PassRow table[] = {
     {Phase::Clean, "graph-expand-fidelity-checks", true, [](Options) { return createExpandFidelityChecksPass(); }},
     {Phase::Clean, "graph-fold-constants", false, foldConstants},
     {Phase::Clean, "graph-simplify", false, [](Options) { return createSimplifyPass(); }},
-    {Phase::Clean, "cse", false, [](Options) { return createCSEPass(); }},
+    {Phase::Clean, "graph-merge-equal-ops", false, [](Options) { return createMergeEqualOpsPass(); }},
     {Phase::Clean, "graph-fuse-activations", false, [](Options) { return createFuseActivationsPass(); }},
     {Phase::Clean, "graph-widen-activations", true, [](Options) { return createWidenActivationsPass(); }},
     {Phase::Clean, "graph-fold-constants", false, foldConstants},
     {Phase::Clean, "graph-simplify", false, [](Options) { return createSimplifyPass(); }},
-    {Phase::Clean, "cse", false, [](Options) { return createCSEPass(); }},
+    {Phase::Clean, "graph-merge-equal-ops", false, [](Options) { return createMergeEqualOpsPass(); }},
     {Phase::Clean, "graph-remove-dead-ops", false, [](Options) { return createRemoveDeadOpsPass(); }},
     // fused: recognition, then one group per kernel.
     {Phase::Fused, "graph-fuse-norms", false, [](Options) { return createFuseNormsPass(); }},

@@ -94,25 +94,30 @@ static std::optional<SmallVector<std::pair<size_t, size_t>>> mergedRanges(ArrayR
   return at == fine.size() ? std::optional(ranges) : std::nullopt;
 }
 
-/// reshape(transpose(reshape(x))) = transpose(x), where the first reshape merges neighbouring dims and the last takes them apart again in their new
-/// place: how newer exporters write k^T for batched matrices.
-static Value transposeWithoutMerge(Operation *op, OpBuilder &builder) {
+/// split(transpose(reshape(x))) = transpose(split(reshape(x))), where each dim of the transpose is split in its place: two reshapes meet and often cancel.
+/// It is how newer exporters write k^T for batched matrices.
+static Value splitBeforeTranspose(Operation *op, OpBuilder &builder) {
   auto split = dyn_cast<ReshapeOp>(op);
   auto transpose = split ? split.getX().getDefiningOp<TransposeOp>() : TransposeOp();
-  auto merge = transpose ? transpose.getX().getDefiningOp<ReshapeOp>() : ReshapeOp();
-  if (!merge) return {};
-  auto fine = dimsOf(merge.getX());
-  auto ranges = mergedRanges(fine, dimsOf(merge.getResult()));
+  if (!transpose || !transpose.getX().getDefiningOp<ReshapeOp>()) return {};
+  auto fine = dimsOf(split.getResult());
+  auto ranges = mergedRanges(fine, dimsOf(transpose.getResult()));
   if (!ranges) return {};
-  SmallVector<int64_t> perm;
-  Dims moved;
-  for (int64_t p : transpose.getPerm())
-    for (size_t d = (*ranges)[p].first; d < (*ranges)[p].second; ++d) {
-      perm.push_back(static_cast<int64_t>(d));
-      moved.push_back(fine[d]);
+  size_t rank = transpose.getPerm().size();
+  SmallVector<size_t> placeOf(rank); // where dim i of the transpose's operand ends up
+  for (auto [to, from] : llvm::enumerate(transpose.getPerm())) placeOf[from] = to;
+  Dims before;
+  SmallVector<int64_t> perm(fine.size());
+  for (size_t from = 0; from < rank; ++from)
+    for (size_t d = (*ranges)[placeOf[from]].first; d < (*ranges)[placeOf[from]].second; ++d) {
+      perm[d] = static_cast<int64_t>(before.size());
+      before.push_back(fine[d]);
     }
-  if (moved != dimsOf(split.getResult())) return {};
-  return builder.create<TransposeOp>(op->getLoc(), split.getType(), merge.getX(), perm);
+  // The old reshape is looked through here, because the new one is not visited again.
+  Value x = transpose.getX().getDefiningOp<ReshapeOp>().getX();
+  auto type = tensorType(getElementTypeOrSelf(x), before);
+  if (x.getType() != type) x = builder.create<ReshapeOp>(op->getLoc(), type, x);
+  return builder.create<TransposeOp>(op->getLoc(), split.getType(), x, perm);
 }
 
 /// GatherND whose indices address one dim is a gather along the first.
@@ -184,7 +189,7 @@ ArrayRef<SimplifyRule> movingRules() {
       {"move", dropMove},
       {"transpose-transpose", mergeTransposes},
       {"transpose-as-reshape", transposeAsReshape},
-      {"transpose-in-merge", transposeWithoutMerge},
+      {"split-before-transpose", splitBeforeTranspose},
       {"reshape-reshape", mergeReshapes},
       {"expand-expand", mergeExpands},
       {"slice-slice", mergeSlices},

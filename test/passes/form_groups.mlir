@@ -117,3 +117,21 @@ func.func @main(%past: !past, %x: !new) -> !all {
   %p = graph.concat 2(%past, %n) : (!past, !new) -> !all
   return %p : !all
 }
+
+// -----
+!a = tensor<?x8xf32, #graph.dims<["s", 8]>>
+!b = tensor<?x?x8xf32, #graph.dims<["b", "s", 8]>>
+// Expensive values that are broadcast get memory, once; cosine and sine share a kernel.
+// CHECK-LABEL: func.func @main
+// CHECK: %[[T:.*]]:2 = graph.group <pointwise>(%arg0)
+// CHECK-DAG: graph.unary <sin>
+// CHECK-DAG: graph.unary <cos>
+// CHECK: graph.group <pointwise>(%arg1, %[[T]]#{{[01]}}, %arg2, %[[T]]#{{[01]}})
+func.func @main(%x: !a, %y: !b, %z: !b) -> !b {
+  %c = graph.unary <cos> %x : !a -> !a
+  %s = graph.unary <sin> %x : !a -> !a
+  %0 = graph.binary <mul> %y, %c : !b, !a -> !b
+  %1 = graph.binary <mul> %z, %s : !b, !a -> !b
+  %2 = graph.binary <add> %0, %1 : !b, !b -> !b
+  return %2 : !b
+}

@@ -5,7 +5,6 @@
 #include "mlir/IR/DialectRegistry.h"
 #include "mlir/Pass/PassRegistry.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
-#include "mlir/Transforms/Passes.h"
 #include "passes/Passes.h"
 #include "passes/Pipeline.h"
 #include "llvm/Support/CommandLine.h"
@@ -18,7 +17,6 @@ int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
   registry.insert<tare::graph::GraphDialect, tare::plan::PlanDialect, mlir::func::FuncDialect>();
   tare::registerTarePasses();
-  mlir::registerCSEPass();
   mlir::PassPipelineRegistration<>("tare-clean", "All passes of the phase `clean`", build<tare::Phase::Clean>);
   mlir::PassPipelineRegistration<>("tare-fused", "All passes of the phase `fused`", build<tare::Phase::Fused>);
   mlir::PassPipelineRegistration<>("tare-planned", "All passes of the phase `planned`", build<tare::Phase::Planned>);
