@@ -15,7 +15,11 @@ namespace tare {
 static bool isHeavy(GroupKind kind) { return kind != GroupKind::Pointwise; }
 
 GroupPlanner::GroupPlanner(Block &body) {
-  estimate(body);
+  int64_t index = 0;
+  for (Operation &op : body) {
+    infos[&op].index = index++;
+    if (op.getNumResults() == 1) infos[&op].elements = typicalElements(op.getResult(0));
+  }
   for (Operation &op : body.without_terminator()) {
     auto kind = groupKindOf(&op);
     if (!kind || !isHeavy(*kind) || infos[&op].state != State::Undecided) continue;
@@ -29,6 +33,7 @@ GroupPlanner::GroupPlanner(Block &body) {
     }
     planned.push_back(std::move(group));
   }
+  estimate(body);
   for (Operation &op : llvm::reverse(body)) decide(&op);
   attachExtraResults();
   llvm::sort(planned, [&](const PlannedGroup &a, const PlannedGroup &b) { return infos[a.last()].index < infos[b.last()].index; });
@@ -41,29 +46,23 @@ double GroupPlanner::elementsOf(Value value) {
   return found != infos.end() && op->getNumResults() == 1 ? found->second.elements : typicalElements(value);
 }
 
-/// Sizes and the cost of each element when everything in front of it is pulled. A much smaller operand counts as a read: it would get memory.
+/// The cost of each element when everything in front of it is pulled. A much smaller operand counts as a read: it would get memory.
 void GroupPlanner::estimate(Block &body) {
-  int64_t index = 0;
   for (Operation &op : body) {
     Info &info = infos[&op];
-    info.index = index++;
     if (op.getNumResults() != 1) continue;
-    info.elements = typicalElements(op.getResult(0));
-    info.weight = elementCost(&op);
-    if (!isPointwise(&op) && !movesElements(&op)) {
-      info.weight = kReadCost;
-      continue;
-    }
+    bool isView = isa<ReshapeOp>(op) && hasMemory(op.getOperand(0));
+    info.weight = isView || hasMemory(op.getResult(0)) ? kReadCost : elementCost(&op);
+    if (isView || hasMemory(op.getResult(0))) continue;
     for (Value operand : op.getOperands()) {
       Operation *producer = operand.getDefiningOp();
       double pulled = producer && infos.count(producer) ? infos[producer].weight : kReadCost;
-      bool isSmall = pulled > 4 && elementsOf(operand) * 8 <= infos[&op].elements;
-      infos[&op].weight += isSmall ? kReadCost : pulled;
+      bool isSmall = pulled > 4 && elementsOf(operand) * 8 <= info.elements;
+      info.weight += isSmall ? kReadCost : pulled;
     }
-    Info &own = infos[&op];
-    if (own.weight > kLargestExpression) {
-      own.mustHaveMemory = true;
-      own.weight = kReadCost;
+    if (info.weight > kLargestExpression) {
+      info.mustHaveMemory = true;
+      info.weight = kReadCost;
     }
   }
 }
@@ -182,10 +181,11 @@ bool GroupPlanner::isWorthMemory(Operation *op, const Info &info) const {
   if (isa<CastOp, DequantizeOp>(op) && op->getOperand(0).getDefiningOp<ConstantOp>()) return false; // weights stay as stored
   double count = 0, weight = elementCost(op);
   for (const Request &r : info.requests) count += r.count;
-  // Later readers may already have given an operand memory: then it costs a read.
+  // An operand that has memory, or that later readers have given memory, costs a read; so does a view of it.
   for (Value operand : op->getOperands()) {
-    auto producer = infos.find(operand.getDefiningOp());
-    weight += producer == infos.end() || producer->second.mustHaveMemory ? kReadCost : std::min(producer->second.weight, info.weight);
+    auto source = infos.find(behindViews(operand).getDefiningOp()), producer = infos.find(operand.getDefiningOp());
+    bool isRead = hasMemory(operand) || (source != infos.end() && source->second.mustHaveMemory) || producer->second.mustHaveMemory;
+    weight += isRead ? kReadCost : std::min(producer->second.weight, info.weight);
   }
   if (weight < kReadCost + 1) return false; // a move of memory is as cheap as reading its copy
   if (info.inBias && isQuadratic(op->getResult(0)) && weight < kQuadraticCost) return false;
@@ -207,7 +207,7 @@ void GroupPlanner::decide(Operation *op) {
     return requestOperands(op, {{place, info.elements}}, &group);
   }
   bool isReturned = llvm::any_of(op->getUsers(), [](Operation *user) { return isa<func::ReturnOp>(user); });
-  if (isa<ReshapeOp>(op) && info.mustHaveMemory && !isReturned) {
+  if (isa<ReshapeOp>(op) && !isReturned && (hasMemory(op->getOperand(0)) || isWorthMemory(op, info))) { // the memory is its operand's
     info.state = State::View;
     needMemory(op->getOperand(0));
     return;
@@ -285,8 +285,7 @@ SmallVector<Operation *> GroupPlanner::opsOf(const PlannedGroup &group) const {
       Operation *producer = operand.getDefiningOp();
       auto found = producer ? infos.find(producer) : infos.end();
       if (found == infos.end() || found->second.state != State::Pulled) continue;
-      if (isa<ReshapeOp>(producer) && hasMemory(operand)) continue; // a view of memory stays outside
-      ops.insert(producer);
+      if (!isa<ReshapeOp>(producer) || !hasMemory(operand)) ops.insert(producer); // a view of memory stays outside
     }
   SmallVector<Operation *> ordered = ops.takeVector();
   llvm::sort(ordered, [&](Operation *a, Operation *b) { return infos.find(a)->second.index < infos.find(b)->second.index; });

@@ -94,12 +94,13 @@ static std::optional<SmallVector<std::pair<size_t, size_t>>> mergedRanges(ArrayR
   return at == fine.size() ? std::optional(ranges) : std::nullopt;
 }
 
-/// split(transpose(reshape(x))) = transpose(split(reshape(x))), where each dim of the transpose is split in its place: two reshapes meet and often cancel.
+/// split(transpose(merge(x))) = transpose(split(merge(x))), where each dim of the transpose is split in its place: two reshapes meet and often cancel.
 /// It is how newer exporters write k^T for batched matrices.
 static Value splitBeforeTranspose(Operation *op, OpBuilder &builder) {
   auto split = dyn_cast<ReshapeOp>(op);
   auto transpose = split ? split.getX().getDefiningOp<TransposeOp>() : TransposeOp();
-  if (!transpose || !transpose.getX().getDefiningOp<ReshapeOp>()) return {};
+  auto merge = transpose ? transpose.getX().getDefiningOp<ReshapeOp>() : ReshapeOp();
+  if (!merge || dimsOf(merge.getX()).size() <= dimsOf(merge.getResult()).size()) return {};
   auto fine = dimsOf(split.getResult());
   auto ranges = mergedRanges(fine, dimsOf(transpose.getResult()));
   if (!ranges) return {};
@@ -114,7 +115,7 @@ static Value splitBeforeTranspose(Operation *op, OpBuilder &builder) {
       before.push_back(fine[d]);
     }
   // The old reshape is looked through here, because the new one is not visited again.
-  Value x = transpose.getX().getDefiningOp<ReshapeOp>().getX();
+  Value x = merge.getX();
   auto type = tensorType(getElementTypeOrSelf(x), before);
   if (x.getType() != type) x = builder.create<ReshapeOp>(op->getLoc(), type, x);
   return builder.create<TransposeOp>(op->getLoc(), split.getType(), x, perm);

@@ -82,7 +82,8 @@ func.func @main(%x: !t) -> (!t, !t) {
 !q = tensor<?x?x4x8xf32, #graph.dims<["b", "s", 4, 8]>>
 // The causal mask is pulled into the attention; the padding row gets memory because it is read for every head and query.
 // CHECK-LABEL: func.func @main
-// CHECK: %[[P:.*]] = graph.group <pointwise>(%arg3) {{.*}} -> tensor<?x1x1x?xf32, #graph.dims<["b", 1, 1, "s"]>>
+// CHECK: %[[W:.*]] = graph.group <pointwise>(%arg3)
+// CHECK: %[[P:.*]] = graph.reshape %[[W]] {{.*}} -> tensor<?x1x1x?xf32, #graph.dims<["b", 1, 1, "s"]>>
 // CHECK: graph.group <attention>(%arg0, %arg1, %arg2, %[[P]])
 // CHECK-DAG: graph.range
 // CHECK-DAG: graph.binary <le>
