@@ -292,7 +292,8 @@ std::vector<int64_t> Dim::program(const std::vector<std::string> &symbolNames) c
   if (termMap.empty()) return {Push, 0};
   bool firstTerm = true;
   for (auto &[key, c] : termMap) {
-    code.insert(code.end(), {Push, c});
+    bool firstFactor = c == 1 && !key.empty(); // a symbol alone is one instruction: the runtime binds it from shapes by that form
+    if (!firstFactor) code.insert(code.end(), {Push, c});
     for (auto &atom : key) {
       if (atom->kind == Atom::Kind::Symbol) {
         auto it = std::find(symbolNames.begin(), symbolNames.end(), atom->name);
@@ -303,7 +304,8 @@ std::vector<int64_t> Dim::program(const std::vector<std::string> &symbolNames) c
         using K = Atom::Kind;
         code.insert(code.end(), {atom->kind == K::Min ? Min : atom->kind == K::Max ? Max : atom->kind == K::Mod ? Mod : FloorDiv, 0});
       }
-      code.insert(code.end(), {Mul, 0});
+      if (!firstFactor) code.insert(code.end(), {Mul, 0});
+      firstFactor = false;
     }
     if (!firstTerm) code.insert(code.end(), {Add, 0});
     firstTerm = false;

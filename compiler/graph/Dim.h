@@ -57,7 +57,7 @@ public:
   friend bool operator<(const Dim &a, const Dim &b); ///< an arbitrary but fixed order, for containers
 
   /// Postfix program for the engine (runtime/dims.h evaluates it): pairs (opcode, operand).
-  /// Opcodes: 0 push constant, 1 push symbol (operand = index in `symbolNames`), 2 add, 3 mul, 4 min, 5 max, 6 floordiv, 7 mod.
+  /// A symbol alone is the single pair (1, index). Opcodes: 0 push constant, 1 push symbol (operand = index in `symbolNames`), 2 add, 3 mul, 4 min, 5 max, 6 floordiv, 7 mod.
   std::vector<int64_t> program(const std::vector<std::string> &symbolNames) const;
 
   const Terms &terms() const { return termMap; }

@@ -103,7 +103,7 @@ TEST_F(Writer, TheEngineRunsWithDefaultsStatesAndConstraints) {
     ASSERT_EQ(inputs.size(), 3u);
     EXPECT_STREQ(inputs[1].default_kind, "ones");
     EXPECT_STREQ(engine.outputs()[1].name, "present");
-    EXPECT_STREQ(engine.outputs()[1].dims[1], "n + past");
+    EXPECT_STREQ(engine.outputs()[1].dims[1], "past + n");
     tare_context_options contextOptions{};
     contextOptions.threads = 2, contextOptions.profile = 1;
     api::Context context(engine, contextOptions);
