@@ -1,0 +1,109 @@
+"""The command line itself (bad-inputs B74; spec 12): unknown flags and commands with suggestions, contradictions, shape grammar, thresholds, outputs. Every case exits 2
+(6 where a folder cannot be written) before any work is done.
+"""
+import os
+import subprocess
+import unittest
+
+from harness import Case, DATA, EXAMPLE, TARE, tare
+
+MODEL = EXAMPLE / "contract-lm.onnx"
+
+
+class Usage(Case):
+    def test_unknown_flag_names_the_nearest(self):
+        self.refused(2, "unknown flag --polcy of `tare compile`", "compile", MODEL, "-o", self.output, "--polcy", "strict", hint="did you mean --policy?")
+        self.refused(2, "unknown flag --input", "run", self.output, "--input", "x.npz", hint="did you mean --inputs?")
+        self.refused(2, "unknown flag --weight-treshold", "check", MODEL, "--weight-treshold=1e-3", hint="did you mean --weight-threshold?")
+
+    def test_unknown_command_names_the_nearest(self):
+        self.refused(2, "'compil' is no command of tare", "compil", MODEL, hint="did you mean `tare compile`?")
+        self.refused(2, "no command given")
+
+    def test_commands_of_later_versions_do_not_exist(self):
+        for name in ["scan", "sensitivity", "attach-checks", "anchors"]:
+            self.refused(2, f"'{name}' is no command of tare", name, MODEL)
+
+    def test_extra_argument(self):
+        self.refused(2, "unexpected argument 'other.onnx'", "compile", MODEL, "other.onnx", "-o", self.output)
+
+    def test_values(self):
+        compile = ["compile", MODEL, "-o", self.output]
+        for bad in ["nan", "inf", "-1", "0", "1e-6x", ""]:
+            self.refused(2, "--weight-threshold", *compile, f"--weight-threshold={bad}")
+        self.refused(2, "out of the range", *compile, "--forward-threshold", "1e400")
+        self.refused(2, "--policy 'strickt' is not known", *compile, "--policy", "strickt", hint="did you mean strict?")
+        self.refused(2, "--threads '0' is no whole number from 1 to 256", *compile, "--threads", "0")
+        self.refused(2, "--seed '-1'", *compile, "--seed=-1")
+        self.refused(2, "--fold-limit '1Q'", *compile, "--fold-limit", "1Q")
+        self.refused(2, "--fail-on 'rejectd' is not known", *compile, "--fail-on", "rejectd", hint="did you mean rejected?")
+        self.refused(2, "--disable-pass 'graph-simplfy' is not known", *compile, "--disable-pass", "graph-simplfy", hint="did you mean graph-simplify?")
+        self.refused(2, "a compile cannot do without it", *compile, "--disable-pass", "graph-mark-layers")
+        self.refused(2, "--stop-after 'fuse' is not known", *compile, "--stop-after", "fuse", hint="did you mean fused?")
+        self.refused(2, "--precision 'int8' is not known; it takes f32", *compile, "--precision", "int8")
+
+    def test_targets(self):
+        compile = ["compile", MODEL, "-o", self.output]
+        self.refused(2, "'x86-64-v5' is not known", *compile, "--target", "cpu:x86-64-v5")
+        self.refused(2, "'cuda:sm_90' is no target of this version", *compile, "--target", "cpu,cuda:sm_90")
+        self.refused(2, "'gpu' is no target of this version", *compile, "--target", "gpu")
+
+    def test_contradictions(self):
+        self.refused(2, "--stop-after makes none", "compile", MODEL, "--stop-after", "clean", "--verify")
+        self.refused(2, "--dry-run writes nothing", "compile", MODEL, "--dry-run", "-o", self.output)
+        self.refused(2, "exclude each other", "compile", MODEL, "--dry-run", "--print-cache-key")
+        self.refused(2, "--report needs the checks", "compile", MODEL, "--stop-after", "marked", "--report", self.folder / "r.json")
+        self.refused(2, "exclude each other", "verify", "--certificate", "a.tare", "b.onnx", "--golden", ".")
+        self.refused(2, "inspect shows one of", "inspect", self.output, "--header", "--plan")
+
+    def test_outputs(self):
+        self.refused(2, "would overwrite the input", "compile", MODEL, "-o", MODEL)
+        link = self.folder / "link.onnx"
+        os.link(MODEL, link)
+        self.refused(2, "would overwrite the input", "compile", MODEL, "-o", link)
+        self.refused(2, "would overwrite the input", "compile", MODEL, "-o", self.output, "--calibration", EXAMPLE / "calibration.npz", "--report", EXAMPLE / "calibration.npz.json/../calibration.npz")
+        self.refused(2, "the folder for -o cannot be used", "compile", MODEL, "-o", self.folder / "missing" / "x.tare", hint="mkdir -p")
+        self.refused(6, "-o is a folder", "compile", MODEL, "-o", self.folder)
+        self.refused(2, "the ending says no form", "compile", MODEL, "-o", self.output, "--report", self.folder / "r.pdf")
+        self.refused(2, "name the same file", "compile", MODEL, "-o", self.output, "--report", self.folder / "r.json", "--emit-config", self.folder / "r.json")
+
+    def test_shapes(self):
+        for shape, said in [("input_ids", "has no NAME="), ("=1x2", "has no NAME="), ("input_ids=1x", "is no size"), ("input_ids=1x-2", "is no size"), ("input_ids=1xq", "is no size"), ("input_ids=1x128,input_ids=1x2", "names input_ids twice"), ("input_ids=1099511627776x1099511627776", "2^40 elements"), ("a=1x1x1x1x1x1x1x1x1", "more than 8 dimensions")]:
+            for command in ["bench", "estimate"]:
+                self.refused(2, said, command, self.output, "--shape", shape)
+
+    def test_missing_arguments(self):
+        self.refused(2, "no MODEL given", "compile")
+        self.refused(2, "--inputs", "run", self.output)
+        self.refused(2, "--shape", "bench", self.output)
+
+
+class Streams(unittest.TestCase):
+    def test_help_is_ours(self):
+        for command in ["", "compile", "check", "run", "bench", "report", "inspect", "verify", "estimate", "diff"]:
+            out = tare(*command.split(), "--help")
+            self.assertEqual((out.returncode, out.stderr), (0, ""))
+            for foreign in ["llvm", "mlir", "x86-", "--debug", "verify-machineinstrs"]:
+                self.assertNotIn(foreign, out.stdout.replace("x86-64-v3", "").replace("x86-64-v4", "").replace("LLVM", ""), command)
+            self.assertIn("-h,--help", out.stdout)
+
+    def test_version(self):
+        self.assertRegex(tare("--version").stdout, r"^tare \d+\.\d+\.\d+ \(LLVM 19\.")
+
+    def test_closed_stdout_keeps_the_exit_code(self):
+        shell = lambda text: subprocess.run(["sh", "-c", text], capture_output=True, text=True)
+        self.assertEqual(shell(f"'{TARE}' --version >&-").returncode, 0)
+        self.assertEqual(shell(f"'{TARE}' compile --polcy x >&- 2>&-").returncode, 2)
+        self.assertEqual(shell(f"{{ '{TARE}' --help; echo $? >&2; }} | head -c 1").stderr.strip(), "0")
+        full = shell(f"'{TARE}' --version >/dev/full")
+        self.assertEqual(full.returncode, 6)
+        self.assertIn("cannot write to stdout", full.stderr)
+
+    def test_quiet_prints_nothing_but_errors(self):
+        out = tare("inspect", "--quiet", "nothing.tare")
+        self.assertEqual(out.stdout, "")
+        self.assertIn("tare: error:", out.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
