@@ -25,7 +25,7 @@ tare=build/bin/tare
 if [ "$what" = contract-lm ]; then
   model=examples/contract-lm/contract-lm.onnx
   calibration=examples/contract-lm/calibration.npz
-  input=examples/contract-lm/cases/short.npz
+  input=examples/contract-lm/input.npz
   step "3. check: which layers weigh nothing, and on what evidence"
   $tare check "$model" --calibration "$calibration"
   step "4. compile: the dead layers are proved, removed, and the rest becomes one engine file"

@@ -130,11 +130,16 @@ Report collect(ModuleOp module, const ModelInfo &model, const CompileOptions &op
       c.weights.why = c.forward.why = c.gradientBranch.why = c.gradientParameters.why = "the marked nodes cannot be a layer: " + (why.empty() ? c.code : why);
       r.candidates.push_back(c);
     }
-  if (auto heatmap = module->getAttrOfType<ArrayAttr>("graph.heatmap"))
-    for (auto d : heatmap.getAsRange<DictionaryAttr>())
-      r.heatmap.push_back({text(d, "layer"), measured(d, "contribution", "why"), measured(d, "gradient_norm", "why"), measured(d, "flops_share", "why")});
-  if (r.heatmap.empty()) r.heatmapWhy = options.measureAll ? "no residual layers were found" : "not measured: no report was asked for when this was compiled";
+  r.heatmapWhy = options.measureAll ? "no residual layers were found" : "not measured: no report was asked for when this was compiled";
   return r;
+}
+
+void addPruned(Report &report, ModuleOp module) {
+  addPrunedEstimates(report, module);
+  auto heatmap = module->getAttrOfType<ArrayAttr>("graph.heatmap");
+  if (!heatmap) return;
+  for (auto d : heatmap.getAsRange<DictionaryAttr>())
+    report.heatmap.push_back({text(d, "layer"), measured(d, "contribution", "why"), measured(d, "gradient_norm", "why"), measured(d, "flops_share", "why")});
 }
 
 } // namespace tare::report

@@ -113,7 +113,7 @@ void addFull(Report &report, ModuleOp module) {
   addPicture(report, module);
 }
 
-void addPruned(Report &report, ModuleOp module) {
+void addPrunedEstimates(Report &report, ModuleOp module) {
   Totals totals = totalsOf(module);
   report.pruned = estimateOf(totals.all, report.shape);
   for (auto &layer : report.layers) {

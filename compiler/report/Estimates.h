@@ -11,6 +11,8 @@ namespace tare::report {
 Count countAt(const Dim &dim, const std::map<std::string, int64_t> &shape);
 /// Sets the report's shape (batch 1, past 0, every other symbol 128), the estimates of the full graph, per group, and the picture of the graph.
 void addFull(Report &report, mlir::ModuleOp module);
+/// The same of the graph after removals.
+void addPrunedEstimates(Report &report, mlir::ModuleOp module);
 /// For every integer input of `main` that indexes a table: the rows of the smallest one (what ids must stay below).
 std::map<std::string, int64_t> idBounds(mlir::ModuleOp module);
 

@@ -50,8 +50,8 @@ std::string heatmap(const Report &r) {
     const Measured *values[] = {&h.contribution, &h.gradientNorm, &h.flopsShare};
     for (int i = 0; i < 3; i++) most[i] = std::max(most[i], values[i]->value.value_or(0));
   }
-  std::string text = "<p class=\"soft\">Faint rows carry little: they are where to look next. Each column is coloured from zero to its own largest value.</p>\n"
-                     "<div class=\"scroll\"><table class=\"heat\"><thead><tr><th>Layer</th><th class=\"r\">Contribution of the residual branch</th><th class=\"r\">Gradient norm</th><th class=\"r\">Share of FLOPs</th></tr></thead><tbody>\n";
+  std::string text = "<p class=\"soft\">How much each residual branch adds to its stream, the gradient that reaches it, and its share of the FLOPs. Faint rows carry little: look there next. Each column is coloured from zero to its own largest value.</p>\n"
+                     "<div class=\"scroll\"><table class=\"heat\"><thead><tr><th>Layer</th><th class=\"r\">Contribution</th><th class=\"r\">Gradient norm</th><th class=\"r\">Share of FLOPs</th></tr></thead><tbody>\n";
   for (auto &h : r.heatmap)
     text += fmt::format("<tr><td class=\"name\">{}</td>{}{}{}</tr>\n", escapeMarkup(h.layer), heatCell(h.contribution, most[0], false), heatCell(h.gradientNorm, most[1], false), heatCell(h.flopsShare, most[2], true));
   return text + "</tbody></table></div>\n";

@@ -60,6 +60,7 @@ std::string evidence(const Report &r, const Candidate &c) {
   if (c.verdict == "pruned")
     text += fmt::format("<p>{}</p>\n", c.basis == "proved" ? fmt::format("The branch is zero for every finite input{}.", c.proofRule.empty() ? "" : ", by <code>" + escapeMarkup(c.proofRule) + "</code>")
                                                            : "All checks hold on the calibration inputs; there is no structural proof.");
+  else if (!c.proofRule.empty()) text += fmt::format("<p class=\"soft\">No structural proof: {}</p>\n", escapeMarkup(c.proofRule));
   auto &w = c.weights;
   text += "<div class=\"facts\">\n";
   if (w.measured) {
@@ -81,7 +82,7 @@ std::string evidence(const Report &r, const Candidate &c) {
 std::string checks(const Report &r) {
   std::string text = "<div class=\"scroll\"><table><thead><tr><th>Check</th><th>Form</th><th class=\"r\">Heads</th><th class=\"r\">Rank</th><th>Precision</th><th class=\"r\">Fidelity</th><th>Note</th></tr></thead><tbody>\n";
   for (auto &c : r.checks)
-    text += fmt::format("<tr><td class=\"name\">{}</td><td>{}</td><td class=\"r\">{}</td><td class=\"r\">{}</td><td>{}</td><td class=\"r\">{}</td><td>{}</td></tr>\n", escapeMarkup(c.name),
+    text += fmt::format("<tr><td class=\"name\">{}</td><td>{}</td><td class=\"r\">{}</td><td class=\"r\">{}</td><td>{}</td><td class=\"r\">{}</td><td class=\"note\">{}</td></tr>\n", escapeMarkup(c.name),
                         escapeMarkup(c.form), c.heads ? std::to_string(*c.heads) : "-", c.rank ? std::to_string(*c.rank) : "-", escapeMarkup(c.precision),
                         c.fidelity ? brief(*c.fidelity) : "-", escapeMarkup(c.code.empty() ? c.why : c.code));
   return text + "</tbody></table></div>\n";

@@ -18,7 +18,7 @@ h2{font-size:18px;margin:38px 0 12px}
 p{margin:6px 0}
 .soft,small{color:var(--soft)}
 code,.mono{font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,"DejaVu Sans Mono",monospace;font-size:.9em;overflow-wrap:anywhere}
-.cards{display:grid;grid-template-columns:repeat(auto-fit,minmax(190px,1fr));gap:12px;margin-top:20px}
+.cards{display:grid;grid-template-columns:repeat(auto-fit,minmax(160px,1fr));gap:12px;margin-top:20px}
 .card,.panel{background:var(--panel);border:1px solid var(--line);border-radius:10px}
 .card{padding:14px 16px}
 .card .label{color:var(--soft);font-size:13px}
@@ -32,7 +32,10 @@ th{font-weight:600;font-size:13px;color:var(--soft);text-align:left;white-space:
 th,td{padding:8px 14px;border-bottom:1px solid var(--line);vertical-align:top}
 tr:last-child>td{border-bottom:0}
 .r{text-align:right;white-space:nowrap}
-td.name{font-weight:600;overflow-wrap:anywhere;min-width:11em}
+td.name{font-weight:600;overflow-wrap:anywhere;min-width:9em}
+td.name small{font-weight:400;font-size:12px;white-space:nowrap}
+td>code{white-space:nowrap}
+td.note{min-width:17em}
 .badge{display:inline-block;padding:1px 9px;border-radius:99px;font-size:13px;font-weight:600;white-space:nowrap;background:var(--cool-bg);color:var(--cool)}
 .badge.pruned{background:var(--good-bg);color:var(--good)}.badge.rejected{background:var(--bad-bg);color:var(--bad)}
 .line{color:var(--bad);font-size:14px;overflow-wrap:anywhere}
@@ -63,7 +66,7 @@ details.panel>div{padding:12px 16px}
 footer{margin-top:44px;color:var(--soft);font-size:13px;border-top:1px solid var(--line);padding-top:14px}
 dl{display:grid;grid-template-columns:max-content 1fr;gap:3px 16px;margin:0}dt{color:var(--soft)}dd{margin:0;overflow-wrap:anywhere}
 @media (max-width:640px){main{padding:18px 12px 40px}.facts{grid-template-columns:1fr auto}.facts>.track{grid-column:1/-1}dl{grid-template-columns:1fr}dd{margin-bottom:6px}
-.pairs{grid-template-columns:1fr max-content}.pairs>.track{grid-column:1/-1;grid-row:auto}.node small{display:none}.chain{gap:0 8px}.node{padding:4px 8px;font-size:13px}.bypass{font-size:12px;padding-left:6px}}
+.pairs{grid-template-columns:1fr max-content;grid-auto-flow:dense}.pairs>.track{grid-column:1/-1}th,td{padding:7px 9px}.node small{display:none}.chain{gap:0 8px}.node{padding:4px 8px;font-size:13px}.bypass{font-size:12px;padding-left:6px}}
 @media print{body{background:#fff}.panel,.card,.scroll{break-inside:avoid}details.panel>div{display:block}}
 )css";
 }

@@ -37,8 +37,7 @@ static std::string table(const std::vector<std::vector<std::string>> &rows, llvm
 
 static std::string value(const Measured &m) { return m.value ? brief(*m.value) : "-"; }
 static std::string why(const Candidate &c) {
-  if (c.verdict == "pruned") return c.basis + (c.proofRule.empty() ? "" : " (" + escapeTerminal(c.proofRule) + ")");
-  return c.code;
+  return c.verdict == "pruned" ? c.basis : c.code;
 }
 
 static std::string candidateTable(const std::vector<Candidate> &candidates) {

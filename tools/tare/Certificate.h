@@ -6,5 +6,8 @@
 
 namespace tare::cli {
 struct Console;
-llvm::Expected<ExitCode> verifyCertificateOf(const std::string &engine, const std::string &model, Console &console);
+struct CertificateRequest {
+  std::string engine, model, rules, calibration; ///< the last two as the compile had them; calibration only when the certificate has no samples inside
+};
+llvm::Expected<ExitCode> verifyCertificateOf(const CertificateRequest &request, Console &console);
 } // namespace tare::cli

@@ -1,6 +1,7 @@
 // The middle of a compile (Compile.h), top to bottom: passes with the report collected at their borders, kernels, machine code, engine file.
 // In: an imported model. Out: a report; an engine. Holds: provenance names no time, directory or user.
 #include "tools/tare/Compile.h"
+#include "compiler/checks/Certificate.h"
 #include "compiler/codegen/cpu/Backend.h"
 #include "compiler/codegen/cpu/EmitKernels.h"
 #include "compiler/engine/EngineWriter.h"
@@ -20,6 +21,21 @@ static std::string provenance(const CompileOptions &options, const ImportedModel
                                 {"flags", engineFlags(options)}}.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
+/// What graph-short-circuit-layers took out, by source tensor names.
+static std::vector<LayerRemoval> removalsOf(mlir::ModuleOp module) {
+  std::vector<LayerRemoval> removals;
+  auto removed = module->getAttrOfType<mlir::ArrayAttr>("graph.removed");
+  if (!removed) return removals;
+  for (auto entry : removed.getAsRange<mlir::DictionaryAttr>()) {
+    auto text = [&](const char *key) {
+      auto value = entry.getAs<mlir::StringAttr>(key);
+      return value ? value.str() : std::string();
+    };
+    removals.push_back({text("name"), text("input_name"), text("output_name")});
+  }
+  return removals;
+}
+
 llvm::Expected<Compiled> runPasses(ImportedModel &model, const CompileOptions &options, DiagnosticCollector &diagnostics, Progress *progress) {
   Compiled compiled;
   auto stage = [&](size_t index) { if (progress) progress->stage(index); };
@@ -28,8 +44,12 @@ llvm::Expected<Compiled> runPasses(ImportedModel &model, const CompileOptions &o
     if (phase == Phase::Checked) {
       report::ModelInfo info{model.name, model.format, model.sha256, static_cast<int64_t>(model.parameters), model.warnings};
       compiled.report = report::collect(module, info, options);
+      compiled.certificate = checks::makeCertificate(module, options, model.sha256).dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
     }
-    if (phase == Phase::Pruned) report::addPruned(compiled.report, module);
+    if (phase == Phase::Pruned) {
+      report::addPruned(compiled.report, module);
+      compiled.removals = removalsOf(module);
+    }
     if (phase < Phase::Planned) stage(static_cast<size_t>(phase) + 1);
   };
   if (mlir::failed(runPipeline(*model.module, options, onPhase))) return llvm::make_error<Failure>(diagnostics.takeFailure("the pass pipeline"));

@@ -2,6 +2,7 @@
 // `tare compile`, `compile --verify` and the search for a diverging layer share it. Holds: the stages of `progress` are those of Driver.cpp.
 #pragma once
 #include "compiler/graph/Options.h"
+#include "compiler/import/EmitOnnx.h"
 #include "compiler/import/Import.h"
 #include "compiler/report/Report.h"
 #include "llvm/Support/Error.h"
@@ -14,6 +15,7 @@ class Progress;
 struct Compiled {
   report::Report report;
   std::string certificate;
+  std::vector<LayerRemoval> removals; ///< for --emit-onnx
 };
 /// All phases up to `options.stopAfter`; `model.module` is rewritten in place.
 llvm::Expected<Compiled> runPasses(ImportedModel &model, const CompileOptions &options, DiagnosticCollector &diagnostics, Progress *progress);

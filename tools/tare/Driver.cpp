@@ -38,11 +38,18 @@ static void printReport(const CompileRequest &request, Console &console, const r
   }
 }
 
+/// Everything beside the engine.
+static llvm::Error writeAll(const CompileRequest &request, const Compiled &compiled, const std::vector<std::string> &filesRead) {
+  if (!request.emitOnnx.empty())
+    if (auto error = emitPrunedOnnx(request.options.model, request.emitOnnx, compiled.removals)) return error;
+  return writeOutputs(request, compiled.report, filesRead);
+}
+
 static llvm::Error stopEarly(const CompileRequest &request, Console &console, ImportedModel &model, const Compiled &compiled) {
   std::string text = printed(*model.module);
   if (request.output.empty()) console.out(text);
   else if (auto error = writeFile(request.output, text)) return error;
-  return request.options.stopAfter >= Phase::Pruned ? writeOutputs(request, compiled.report, model.files) : llvm::Error::success();
+  return request.options.stopAfter >= Phase::Pruned ? writeAll(request, compiled, model.files) : llvm::Error::success();
 }
 
 /// Compiles beside the output, compares with the source, and only then replaces the output.
@@ -86,6 +93,8 @@ llvm::Expected<ExitCode> runCompile(const CompileRequest &request, Console &cons
   progress.stage(0);
   auto model = importModel(context, request.options);
   if (!model) return model.takeError();
+  if (!request.emitOnnx.empty() && model->format != "onnx")
+    return usage("--emit-onnx writes the source graph, and this source is a Hugging Face folder").inFile(request.options.model).withHint("leave it out, or export the model to ONNX first");
   std::string key;
   if (request.printCacheKey || !request.cacheDir.empty()) {
     auto computed = cacheKey(request, model->files);
@@ -108,7 +117,7 @@ llvm::Expected<ExitCode> runCompile(const CompileRequest &request, Console &cons
     if (auto error = stopEarly(request, console, *model, *compiled)) return error;
     return ExitCode::Ok;
   }
-  if (auto error = writeOutputs(request, compiled->report, model->files)) return error;
+  if (auto error = writeAll(request, *compiled, model->files)) return error;
   if (auto error = checkFailOn(request, compiled->report)) {
     Failure failure = failureOf(std::move(error));
     progress.finish();

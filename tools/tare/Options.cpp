@@ -1,5 +1,6 @@
 // Registers and checks the options of compile and check (Options.h). In: CLI11 app, raw texts. Out: CompileRequest. The order of help is the order here.
 #include "tools/tare/Options.h"
+#include "compiler/checks/Rules.h"
 #include "compiler/report/Writers.h"
 #include "passes/Pipeline.h"
 #include "tools/tare/Numbers.h"
@@ -151,6 +152,13 @@ llvm::Expected<CompileRequest> checkOptions(const RawOptions &raw, bool checkOnl
   if (r.supported) return r;
   if (raw.model.empty()) return usage("no MODEL given").withHint(checkOnly ? "tare check MODEL" : "tare compile MODEL -o ENGINE");
   if (auto error = fillOptions(raw, r.options)) return error;
+  if (!raw.rules.empty()) {
+    auto rules = checks::loadRules(raw.rules);
+    if (!rules) return rules.takeError();
+    r.options.policy = rules->policy.value_or(r.options.policy);
+    r.options.weightThreshold = rules->weightThreshold.value_or(r.options.weightThreshold);
+    r.options.forwardThreshold = rules->forwardThreshold.value_or(r.options.forwardThreshold);
+  }
   if (auto error = applyPolicyFlags(raw, r.options)) return error;
   r.reports = raw.reports, r.emitConfig = raw.emitConfig, r.emitOnnx = raw.emitOnnx, r.depfile = raw.depfile, r.cacheDir = raw.cacheDir;
   r.dryRun = raw.dryRun, r.printCacheKey = raw.printCacheKey, r.verify = raw.verify;

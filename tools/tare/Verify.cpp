@@ -22,7 +22,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 struct Options {
   std::vector<std::string> files;
-  std::string golden, gate = "0.1", seed;
+  std::string golden, gate = "0.1", seed, rules, calibration;
   bool certificate = false;
 };
 
@@ -165,7 +165,7 @@ llvm::Expected<ExitCode> verify(const Options &o, Console &console) {
   if (o.certificate) {
     if (o.files.size() != 2) return usage("--certificate takes an engine and its model").withHint("tare verify --certificate ENGINE MODEL");
     if (!o.golden.empty()) return usage("--certificate and --golden exclude each other");
-    return verifyCertificateOf(o.files[0], o.files[1], console);
+    return verifyCertificateOf({o.files[0], o.files[1], o.rules, o.calibration}, console);
   }
   if (o.files.size() == 2) return shadow(o, console);
   if (!o.golden.empty()) return usage("--golden needs a model and an engine").withHint("tare verify MODEL ENGINE --golden DIR");
@@ -220,6 +220,8 @@ void addVerifyCommand(CLI::App &app, Session &session) {
   CLI::App *c = addCommand(app, session, "verify", "Compare an engine with its source, derive its certificate again, or check its hashes", [o, &session] { return verify(*o, session.console); });
   c->add_option("FILES", o->files, "MODEL ENGINE: shadow run; --certificate ENGINE MODEL; ENGINE: hashes")->required()->expected(1, 2)->type_name("");
   c->add_flag("--certificate", o->certificate, "Derive every removal's evidence again from the source");
+  c->add_option("--rules", o->rules, "With --certificate: the rules file of the compile")->type_name("FILE");
+  c->add_option("--calibration", o->calibration, "With --certificate: the calibration of the compile, when it was too large to be stored")->type_name("PATH");
   c->add_option("--golden", o->golden, "Cases with inputs and expected outputs: .npz, or a folder of .npz or test_data_set_N")->type_name("DIR");
   c->add_option("--gate", o->gate, "Largest violation_rate_delta in percent (default 0.1)")->type_name("PERCENT");
   c->add_option("--seed", o->seed, "Seed of the random inputs without --golden (default 0)")->type_name("N");

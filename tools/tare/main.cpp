@@ -6,8 +6,10 @@
 #include "tools/tare/Version.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/ErrorHandling.h"
 #include <fmt/format.h>
 #include <new>
+#include <unistd.h>
 
 namespace tare::cli {
 
@@ -96,16 +98,27 @@ static int parseAndRun(int argc, char **argv, Session &session) {
 
 } // namespace tare::cli
 
+/// Memory that runs out in any thread, LLVM's allocators included: temporaries go, exit 7, no abort trace (bad-inputs F12).
+static bool jsonErrors = false;
+[[noreturn]] static void outOfMemory() {
+  tare::cli::Console console;
+  console.json = jsonErrors;
+  tare::cli::removeTemporaries();
+  ::_exit(console.report(tare::Failure(tare::ExitCode::Limit, "out of memory").withHint("free memory, or lower --threads")));
+}
+
 int main(int argc, char **argv) {
   using namespace tare::cli;
   guardStandardStreams();
   startInterruptThread();
+  jsonErrors = std::any_of(argv + 1, argv + argc, [](const char *a) { return llvm::StringRef(a) == "--json"; });
+  std::set_new_handler(outOfMemory);
+  llvm::install_bad_alloc_error_handler([](void *, const char *, bool) { outOfMemory(); });
   Session session;
   try {
     return parseAndRun(argc, argv, session);
   } catch (const std::bad_alloc &) {
-    removeTemporaries();
-    return session.console.report(tare::Failure(tare::ExitCode::Limit, "out of memory").withHint("free memory, or lower --threads"));
+    outOfMemory();
   } catch (const std::exception &e) {
     removeTemporaries();
     return session.console.report(tare::Failure(tare::ExitCode::Internal, e.what()));
