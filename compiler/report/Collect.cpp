@@ -1,8 +1,10 @@
 // Reads candidates, checks, calibration and heatmap from the attributes that the passes left (`graph.evidence`, `verdict`, `graph.rejected`,
 // `graph.calibration`, `graph.heatmap`). In: a module after `checked`. Out: the Report but for estimates of the graph (Estimates.cpp).
 #include "compiler/report/Collect.h"
+#include "compiler/graph/Cost.h"
 #include "compiler/graph/Graph.h"
 #include "compiler/report/Estimates.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
@@ -55,6 +57,18 @@ static Weights weightsOf(DictionaryAttr e) {
   return w;
 }
 
+/// Bytes that the layer's parameters take on disk.
+static std::optional<int64_t> storedBytes(const Weights &w) {
+  if (!w.measured) return std::nullopt;
+  int64_t bits = 0;
+  for (auto &t : w.tensors) {
+    int64_t width = 32;
+    llvm::StringRef(t.storage).ltrim("abcdefghijklmnopqrstuvwxyz").take_while(llvm::isDigit).getAsInteger(10, width);
+    bits += t.elements * width;
+  }
+  return (bits + 7) / 8;
+}
+
 static Candidate candidateOf(graph::LayerOp layer, const Report &report) {
   auto evidence = layer->getAttrOfType<DictionaryAttr>("graph.evidence");
   auto verdict = layer.getVerdictAttr();
@@ -70,9 +84,8 @@ static Candidate candidateOf(graph::LayerOp layer, const Report &report) {
   c.gradientBranch = measured(evidence, "gradient_branch", "gradient_why");
   c.gradientParameters = measured(evidence, "gradient_parameters", "gradient_why");
   if (auto trainable = evidence ? llvm::dyn_cast_or_null<BoolAttr>(evidence.get("trainable")) : BoolAttr()) c.trainable = trainable.getValue();
-  if (auto flops = evidence ? llvm::dyn_cast_or_null<graph::DimsAttr>(evidence.get("flops")) : graph::DimsAttr())
-    if (flops.dims().size() == 1) c.savedFlops = countAt(flops.dims()[0], report.shape);
-  c.savedBytes = integer(evidence, "memory_bytes");
+  c.savedFlops = countAt(flopsOf(layer), report.shape);
+  c.savedBytes = storedBytes(c.weights);
   return c;
 }
 
