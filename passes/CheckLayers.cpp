@@ -1,9 +1,10 @@
 // graph-check-layers. In: graph.layer regions without verdict. Out: verdict and `graph.evidence` on every candidate, `graph.calibration` and, when all is
 // measured, `graph.heatmap` on the module. Fidelity checks are no candidates. No op is changed: measuring and acting are different passes.
-#include "compiler/checks/Measure.h"
-#include "compiler/checks/Proof.h"
+#include "compiler/checks/Heatmap.h"
+#include "compiler/checks/Parameters.h"
 #include "compiler/checks/Rules.h"
 #include "compiler/checks/Verdict.h"
+#include "compiler/graph/Cost.h"
 #include "compiler/graph/Failure.h"
 #include "passes/Passes.h"
 #include <cmath>
@@ -41,6 +42,32 @@ struct CheckLayersPass : impl::CheckLayersPassBase<CheckLayersPass> {
     signalPassFailure();
   }
 
+  /// Bytes of the layer's parameters as the source stores them.
+  static int64_t storedBytes(graph::LayerOp layer) {
+    int64_t bytes = 0;
+    for (const checks::Parameter &p : checks::parametersOf(layer))
+      bytes += bytesOf(p.constant.getResult().getType()).constant().value_or(0);
+    return bytes;
+  }
+
+  void setHeatmap(func::FuncOp main, ArrayRef<checks::HeatBlock> blocks, ArrayRef<std::vector<checks::HeatRow>> samples, const reference::Symbols &symbols) {
+    Builder b(&getContext());
+    std::vector<checks::HeatRow> rows(blocks.size());
+    for (auto &sample : samples) checks::joinRows(rows, sample);
+    std::vector<double> shares = checks::flopShares(main, blocks, symbols);
+    SmallVector<Attribute> entries;
+    for (auto [block, row, share] : llvm::zip(blocks, rows, shares)) {
+      NamedAttrList entry;
+      entry.set("layer", b.getStringAttr(block.name));
+      if (row.contribution) entry.set("contribution", b.getF64FloatAttr(*row.contribution));
+      if (row.gradientNorm) entry.set("gradient_norm", b.getF64FloatAttr(*row.gradientNorm));
+      if (!row.contribution || !row.gradientNorm) entry.set("why", b.getStringAttr("a norm is not finite or nothing flows back to it"));
+      entry.set("flops_share", b.getF64FloatAttr(share));
+      entries.push_back(entry.getDictionary(&getContext()));
+    }
+    getOperation()->setAttr("graph.heatmap", b.getArrayAttr(entries));
+  }
+
   void runOnOperation() override {
     ModuleOp module = getOperation();
     auto main = module.lookupSymbol<func::FuncOp>("main");
@@ -56,8 +83,17 @@ struct CheckLayersPass : impl::CheckLayersPassBase<CheckLayersPass> {
     });
     auto calibrated = checks::loadCalibration(main, *o);
     if (!calibrated) return fail(main.getLoc(), calibrated.takeError());
-    std::vector<checks::HeatRow> heat;
-    auto evidence = checks::measureLayers(main, layers, *calibrated, *o, o->measureAll ? &heat : nullptr);
+    std::vector<checks::HeatBlock> blocks;
+    if (o->measureAll) blocks = checks::findBlocks(main);
+    std::vector<std::vector<checks::HeatRow>> heat(calibrated->samples.size());
+    reference::Symbols symbols;
+    auto measureHeat = [&](unsigned sample, const checks::SampleRun &run) {
+      heat[sample] = checks::measureBlocks(main, blocks, run, o->seed, sample);
+      if (sample == 0) symbols = run.symbols;
+    };
+    llvm::function_ref<void(unsigned, const checks::SampleRun &)> onRun;
+    if (!blocks.empty()) onRun = measureHeat;
+    auto evidence = checks::measureLayers(main, layers, *calibrated, *o, onRun);
     if (!evidence) return fail(main.getLoc(), evidence.takeError());
 
     auto *context = &getContext();
@@ -70,8 +106,12 @@ struct CheckLayersPass : impl::CheckLayersPassBase<CheckLayersPass> {
       checks::Verdict verdict = checks::decide(e, layer.getName(), *o, e.needsFinite);
       e.line = verdict.line;
       layer.setVerdictAttr(graph::VerdictAttr::get(context, verdict.pruned ? "pruned" : "rejected", verdict.basis, verdict.code));
-      layer->setAttr("graph.evidence", checks::toAttribute(context, e));
+      NamedAttrList attributes(checks::toAttribute(context, e));
+      attributes.set("flops", graph::DimsAttr::get(context, {flopsOf(layer)}));
+      attributes.set("memory_bytes", b.getI64IntegerAttr(storedBytes(layer)));
+      layer->setAttr("graph.evidence", attributes.getDictionary(context));
     }
+    if (!blocks.empty()) setHeatmap(main, blocks, heat, symbols);
     module->setAttr("graph.calibration", b.getDictionaryAttr({b.getNamedAttr("source", b.getStringAttr(calibrated->source)),
                                                               b.getNamedAttr("sha256", b.getStringAttr(calibrated->sha256)),
                                                               b.getNamedAttr("samples", b.getI64IntegerAttr(calibrated->samples.size())),

@@ -28,7 +28,7 @@ llvm::Expected<std::optional<unsigned>> findLoss(func::FuncOp main, const Compil
   return refuse("the model has no output '" + options.loss + "'").ofTensor(options.loss).withHint("outputs: " + names);
 }
 
-static Values seedsAt(func::FuncOp main, const SampleRun &run, uint64_t seed, unsigned sample, unsigned cotangent, std::optional<unsigned> loss) {
+Values randomCotangents(func::FuncOp main, const SampleRun &run, uint64_t seed, unsigned sample, unsigned cotangent, std::optional<unsigned> loss) {
   Values seeds;
   Operation *exit = main.getBody().front().getTerminator();
   for (auto [i, value] : llvm::enumerate(exit->getOperands())) {
@@ -77,7 +77,6 @@ static llvm::Expected<GradientResult> throughLayer(graph::LayerOp layer, const T
   for (const Parameter &p : parameters)
     if (auto at = cotangents->find(p.value); at != cotangents->end()) sum += squares(at->second);
   result.parameters = std::sqrt(sum);
-  result.output = std::sqrt(squares(cotangent));
   return result;
 }
 
@@ -86,7 +85,7 @@ llvm::Expected<std::vector<GradientResult>> measureGradient(func::FuncOp main, A
                                                             llvm::SmallVectorImpl<std::string> &missing) {
   llvm::DenseSet<Value> wanted;
   for (graph::LayerOp layer : layers) wanted.insert(layer.getResult());
-  Values seeds = seedsAt(main, run, seed, sample, cotangent, loss);
+  Values seeds = randomCotangents(main, run, seed, sample, cotangent, loss);
   auto cotangents = reference::backward(main.getBody().front(), run.values, seeds, run.symbols, {&run.known, &wanted, &missing});
   if (!cotangents) return cotangents.takeError();
   std::vector<GradientResult> results;

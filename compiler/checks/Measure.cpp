@@ -16,17 +16,10 @@ namespace {
 /// What one sample gives, per layer.
 struct SampleResult {
   std::vector<ForwardResult> forward;
-  std::vector<double> inputNorm, outputNorm;
   std::vector<std::vector<GradientResult>> gradients; ///< per cotangent, per layer of `withGradient`
   SmallVector<std::string> missing;
   std::string forwardError, gradientError;
 };
-
-double norm(const Tensor &t) {
-  double sum = 0;
-  for (double v : t.floats) sum += v * v;
-  return std::sqrt(sum);
-}
 
 struct Job {
   func::FuncOp main;
@@ -46,10 +39,7 @@ struct Job {
       return nullptr;
     }
     auto run = std::make_unique<SampleRun>(SampleRun{known, std::move(*symbols), std::move(*values)});
-    for (graph::LayerOp layer : layers) {
-      result.forward.push_back(measureForward(layer, *run));
-      result.outputNorm.push_back(norm(run->values.find(layer.getResult())->second));
-    }
+    for (graph::LayerOp layer : layers) result.forward.push_back(measureForward(layer, *run));
     return run;
   }
 
@@ -118,7 +108,7 @@ void joinGradient(Evidence &e, size_t index, ArrayRef<SampleResult> samples) {
 } // namespace
 
 llvm::Expected<std::vector<Evidence>> measureLayers(func::FuncOp main, ArrayRef<graph::LayerOp> layers, const Calibration &calibration,
-                                                    const CompileOptions &options, std::vector<HeatRow> *heat) {
+                                                    const CompileOptions &options, llvm::function_ref<void(unsigned, const SampleRun &)> onRun) {
   auto loss = findLoss(main, options);
   if (!loss) return loss.takeError();
   reference::Values known = reference::decodeConstants(main.getBody().front());
@@ -146,7 +136,7 @@ llvm::Expected<std::vector<Evidence>> measureLayers(func::FuncOp main, ArrayRef<
   std::vector<SampleResult> results(count);
   std::vector<std::unique_ptr<SampleRun>> runs(count);
   Job job{main, layers, calibration, options, known, *loss, {}};
-  if (!layers.empty()) overSamples(count, options.threads, [&](unsigned s) { runs[s] = job.forward(s, results[s]); });
+  if (!layers.empty() || onRun) overSamples(count, options.threads, [&](unsigned s) { runs[s] = job.forward(s, results[s]); });
   SmallVector<int> index(layers.size(), -1);
   for (auto [i, e] : llvm::enumerate(evidence)) {
     joinForward(e, i, results);
@@ -159,20 +149,11 @@ llvm::Expected<std::vector<Evidence>> measureLayers(func::FuncOp main, ArrayRef<
   }
   overSamples(count, options.threads, [&](unsigned s) {
     if (runs[s]) job.gradient(s, *runs[s], results[s]);
+    if (runs[s] && onRun) onRun(s, *runs[s]);
     runs[s].reset();
   });
   for (auto [i, e] : llvm::enumerate(evidence))
     if (index[i] >= 0) joinGradient(e, index[i], results);
-  if (heat) {
-    heat->assign(layers.size(), {});
-    for (auto [i, row] : llvm::enumerate(*heat))
-      for (const SampleResult &s : results) {
-        if (s.forward.empty()) continue;
-        if (s.outputNorm[i] > 0) row.contribution = larger(row.contribution, s.forward[i].l2 / s.outputNorm[i]);
-        for (auto &one : s.gradients)
-          if (index[i] >= 0) row.gradientNorm = larger(row.gradientNorm, one[index[i]].output);
-      }
-  }
   return evidence;
 }
 

@@ -23,7 +23,7 @@ struct ForwardResult {
 ForwardResult measureForward(graph::LayerOp layer, const SampleRun &run);
 
 struct GradientResult {
-  double branch = 0, parameters = 0, output = 0; ///< output: norm of the cotangent that reaches the layer's output
+  double branch = 0, parameters = 0;
 };
 /// Check (c) on one sample and one cotangent number: for every layer the VJP of (out - in) to its input and the norm over its parameters.
 /// `missing` receives the ops that have no VJP. `loss`: index of the result of main that is the loss, or nothing for random cotangents.
@@ -31,15 +31,13 @@ llvm::Expected<std::vector<GradientResult>> measureGradient(mlir::func::FuncOp m
                                                             uint64_t seed, unsigned sample, unsigned cotangent, std::optional<unsigned> loss,
                                                             llvm::SmallVectorImpl<std::string> &missing);
 
-/// What the heatmap needs per layer (filled when options.measureAll): largest over samples and cotangents.
-struct HeatRow {
-  double contribution = 0; ///< ||out - in|| / ||out||
-  double gradientNorm = 0; ///< of the cotangent at the layer's output
-};
+/// Seeded normal cotangents at the floating-point results of main (all ones at the loss when there is one).
+reference::Values randomCotangents(mlir::func::FuncOp main, const SampleRun &run, uint64_t seed, unsigned sample, unsigned cotangent,
+                                   std::optional<unsigned> loss);
 
-/// The layers that `wanted` names get a gradient measurement; the others say why they have none.
+/// `onRun` sees every sample's run after its checks, in any order and from any of the threads.
 llvm::Expected<std::vector<Evidence>> measureLayers(mlir::func::FuncOp main, llvm::ArrayRef<graph::LayerOp> layers, const Calibration &calibration,
-                                                    const CompileOptions &options, std::vector<HeatRow> *heat = nullptr);
+                                                    const CompileOptions &options, llvm::function_ref<void(unsigned, const SampleRun &)> onRun = {});
 
 /// The result of main that --loss names: it must exist and have one floating-point element.
 llvm::Expected<std::optional<unsigned>> findLoss(mlir::func::FuncOp main, const CompileOptions &options);

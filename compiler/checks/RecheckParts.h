@@ -4,6 +4,7 @@
 #include "compiler/graph/Graph.h"
 #include "compiler/graph/Options.h"
 #include "compiler/reference/Evaluator.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include <string>
 #include <vector>
 
@@ -29,6 +30,16 @@ struct Outcome {
   std::string basis, code;
 };
 Outcome outcome(const std::vector<Witness> &witnesses, const Numbers &numbers, bool proved, const CompileOptions &options);
+
+struct MeasureSetup {
+  const std::vector<std::vector<reference::Tensor>> *samples;
+  uint64_t seed;
+  unsigned cotangents;
+  std::optional<unsigned> loss; ///< result of main, or nothing for random cotangents
+};
+/// Norms per layer, largest over samples and cotangents; NaN where one is not finite or was not asked for.
+llvm::Expected<std::vector<Numbers>> measureAgain(mlir::func::FuncOp main, llvm::ArrayRef<graph::LayerOp> layers, llvm::ArrayRef<std::vector<Witness>> witnesses,
+                                                  llvm::ArrayRef<bool> withGradient, const reference::Values &known, const MeasureSetup &setup);
 
 /// Evaluates the layer's body on random finite inputs: false when some output element differs from the input. Nothing when it cannot be evaluated alone.
 std::optional<bool> isIdentityOnRandomInputs(graph::LayerOp layer, const reference::Values &known, uint64_t seed);

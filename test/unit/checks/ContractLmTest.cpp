@@ -37,6 +37,8 @@ protected:
     if (std::string(GetParam().file) == "contract-lm-kv.onnx") options.calibration = "", options.samples = 2, options.sequence = 48;
     options.measureAll = true;
     options.threads = 2;
+    // Whether a gradient is zero shows with the first cotangent; all eight run on one graph only.
+    if (std::string(GetParam().file) != "contract-lm.onnx") options.cotangents = 1;
     options.stopAfter = Phase::Marked;
     auto imported = importModel(context, options);
     ASSERT_TRUE(bool(imported)) << llvm::toString(imported.takeError());

@@ -1,0 +1,19 @@
+// The certificate of an engine (spec 3): what was removed or kept and why, with everything that is needed to derive it again. In: a module after
+// `checked`. Out: JSON. verifyCertificate() derives all of it from the source with the independent checker (RecheckParts.h); it calls nothing that the
+// compile path decides with. Calibration samples are stored inside when they are small, so that the engine and the model are enough.
+#pragma once
+#include "compiler/graph/Options.h"
+#include "compiler/import/Import.h"
+#include <nlohmann/json.hpp>
+
+namespace tare::checks {
+
+/// `sourceSha256`: ImportedModel::sha256. Deterministic: equal inputs give equal bytes of dump().
+nlohmann::json makeCertificate(mlir::ModuleOp checked, const CompileOptions &options, llvm::StringRef sourceSha256);
+
+/// `model`: imported and brought to the phase `marked` with the same rules file. `calibration`: file or folder, needed only when the certificate has no
+/// samples inside. Fails (exit 4) naming the first thing that differs: layers, verdicts, bases, codes, counts, hashes, seeds, thresholds exactly,
+/// measured values within 1e-6 relative. A certificate that is not well-formed is refused (exit 3).
+llvm::Error verifyCertificate(const nlohmann::json &certificate, ImportedModel &model, const std::string &calibration = "");
+
+} // namespace tare::checks
