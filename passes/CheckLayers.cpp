@@ -45,7 +45,7 @@ struct CheckLayersPass : impl::CheckLayersPassBase<CheckLayersPass> {
   /// Bytes of the layer's parameters as the source stores them.
   static int64_t storedBytes(graph::LayerOp layer) {
     int64_t bytes = 0;
-    for (const checks::Parameter &p : checks::parametersOf(layer))
+    for (checks::Parameter p : checks::parametersOf(layer))
       bytes += bytesOf(p.constant.getResult().getType()).constant().value_or(0);
     return bytes;
   }
