@@ -20,6 +20,9 @@ namespace {
 /// Vectors (biases, scales) up to this length and tensors up to 64 elements are decoded at compile time; matrices stay as stored.
 constexpr int64_t kDecodedVector = 1 << 14, kDecodedTensor = 64;
 
+/// Bytes of operands that folding decodes at most; each element becomes a float64 for the while.
+constexpr uint64_t kMostRead = uint64_t(256) << 20;
+
 bool staysAsStored(RankedTensorType type) {
   auto wide = llvm::count_if(type.getShape(), [](int64_t d) { return d != 1; });
   return type.getNumElements() > (wide <= 1 ? kDecodedVector : kDecodedTensor);
@@ -93,6 +96,9 @@ struct FoldConstantsPass : tare::impl::FoldConstantsPassBase<FoldConstantsPass> 
     llvm::SmallPtrSet<Operation *, 4> seen;
     for (Value operand : op->getOperands())
       if (seen.insert(operand.getDefiningOp()).second && llvm::all_of(operand.getUsers(), [&](Operation *user) { return user == op; })) gone += bytesOf(operand.getType());
+    uint64_t read = 0;
+    for (Value operand : op->getOperands()) read += bytesOf(operand.getType());
+    if (read > kMostRead && !isa<TransposeOp, ReshapeOp>(op)) return "its operands are too large to evaluate at compile time";
     if (made <= gone || made - gone <= limit) return "";
     return "would add " + std::to_string(made - gone) + " bytes, more than --fold-limit " + std::to_string(limit);
   }
