@@ -18,6 +18,11 @@ const Dims *GraphBuilder::content(Value value) const {
 
 void GraphBuilder::setContent(Value value, Dims elements) { contents[value] = std::move(elements); }
 
+void GraphBuilder::erase(Value value) {
+  contents.erase(value);
+  value.getDefiningOp()->erase();
+}
+
 void GraphBuilder::require(StringRef kind, const Dim &a, const Dim &b, const std::string &message) {
   std::string key = (kind + "|" + a.str() + "|" + b.str()).str();
   if (!constraintKeys.insert(key).second) return;
@@ -39,6 +44,15 @@ Dim GraphBuilder::inputDim(StringRef parameter, StringRef fallback) {
   for (int i = 2; !symbols.insert(unique).second; ++i) unique = name + "_" + std::to_string(i);
   renamed[source] = unique;
   return Dim::symbol(unique);
+}
+
+std::optional<Dim> GraphBuilder::inputExpression(StringRef parameter) const {
+  if (parameter.find_first_of("+-*(") == StringRef::npos) return std::nullopt;
+  auto parsed = Dim::parse(parameter);
+  if (!parsed || parsed->symbols().empty()) return std::nullopt;
+  for (auto &name : parsed->symbols())
+    if (auto it = renamed.find(name); it == renamed.end() || it->second != name) return std::nullopt;
+  return parsed;
 }
 
 Value GraphBuilder::integers(Type element, ArrayRef<int64_t> shape, ArrayRef<int64_t> values, Location location) {

@@ -31,6 +31,8 @@ public:
   /// Elements of an integer or bool value (or a float value that a Cast made of integers), row-major; null when not known.
   const Dims *content(mlir::Value value) const;
   void setContent(mlir::Value value, Dims elements);
+  /// Erases the op behind a value together with its content: a later op may get the same address.
+  void erase(mlir::Value value);
 
   /// Records that `a` and `b` must be equal, or a <= b, in every run. Equal constraints are kept once.
   void require(llvm::StringRef kind, const Dim &a, const Dim &b, const std::string &message);
@@ -38,6 +40,10 @@ public:
 
   /// The symbol for a dimension of an input: ONNX's own name as far as it is an identifier, made unique otherwise.
   Dim inputDim(llvm::StringRef parameter, llvm::StringRef fallback);
+
+  /// A dimension that an exporter wrote as an expression of other inputs' symbols ("past + sequence"); nothing when it is none. Call it when
+  /// all plain symbols are known.
+  std::optional<Dim> inputExpression(llvm::StringRef parameter) const;
 
   /// A graph.constant for a TensorProto (initializer, Constant node or attribute), at the builder's insertion point. Small integer tensors get
   /// their content. `overridable`: also a graph input.

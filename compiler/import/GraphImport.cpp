@@ -6,6 +6,7 @@
 #include "compiler/import/Unsupported.h"
 #include "compiler/import/TopologicalOrder.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/TypeUtilities.h"
 #include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
@@ -39,9 +40,9 @@ llvm::Error GraphImport::run() {
   if (auto error = initializers()) return error;
   if (auto error = nodes(model.proto.graph().node(), top, 0)) return error;
   if (auto error = outputs()) return error;
-  // Only what was read by contents (shapes, axes) is left without uses: constants and shape ops, in reverse order of their making.
+  // What was read by contents only (shapes, axes and how they were computed) is left without uses, as are constants nobody reads.
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(*body)))
-    if (op.use_empty() && isa<graph::ConstantOp, graph::DimsConstantOp>(op)) op.erase();
+    if (op.use_empty() && op.getNumResults() == 1 && (isa<graph::ConstantOp>(op) || isa<IntegerType>(getElementTypeOrSelf(op.getResult(0))))) op.erase();
   auto warn = [&](const std::vector<std::string> &names, const char *what) {
     if (names.empty()) return;
     g.warnings.push_back(std::to_string(names.size()) + " " + what + " (the first: '" + names[0] + "')");
@@ -62,6 +63,12 @@ llvm::Error GraphImport::inputs() {
   auto function = cast<func::FuncOp>(body->getParentOp());
   llvm::StringSet<> initialized;
   for (auto &t : model.proto.graph().initializer()) initialized.insert(t.name());
+  // Plain symbols first: a dimension may be written as an expression of those of later inputs.
+  constexpr llvm::StringLiteral operators = "+-*( ";
+  for (auto &input : model.proto.graph().input())
+    for (auto &d : input.type().tensor_type().shape().dim())
+      if (!initialized.contains(input.name()) && !d.dim_param().empty() && StringRef(d.dim_param()).find_first_of(operators) == StringRef::npos)
+        g.inputDim(d.dim_param(), "");
   SmallVector<Type> types;
   for (auto &input : model.proto.graph().input()) {
     if (input.name().empty()) return refuse("a graph input has no name");
@@ -80,7 +87,8 @@ llvm::Error GraphImport::inputs() {
       bool fixed = d.value_case() == onnx::TensorShapeProto_Dimension::kDimValue && d.dim_value() >= 0; // -1 is written for "unknown"
       std::string fallback = input.name() + "_d" + std::to_string(dims.size());
       // Two inputs may only share a symbol when the model says so: a fallback is never looked up again.
-      dims.push_back(fixed ? Dim(d.dim_value()) : g.inputDim(d.dim_param(), fallback));
+      auto expression = g.inputExpression(d.dim_param());
+      dims.push_back(fixed ? Dim(d.dim_value()) : expression ? *expression : g.inputDim(d.dim_param(), fallback));
     }
     auto type = graph::tensorType(element, dims);
     types.push_back(type);

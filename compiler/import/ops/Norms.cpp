@@ -28,6 +28,21 @@ static void checkParameter(NodeImport &n, unsigned i, StringRef what) {
   if (n.rank(i) > n.rank(0) || !(n.broadcast(n.dims(0), n.dims(i)) == n.dims(0))) n.fail(what.str() + " " + text(n.dims(i)) + " does not broadcast to the input " + text(n.dims(0)));
 }
 
+/// The outputs Mean and InvStdDev of LayerNormalization, in f32 (stash_type 1), computed beside the normalisation itself.
+static void statistics(NodeImport &n, int64_t axis, double epsilon) {
+  using K = graph::BinaryKind;
+  SmallVector<int64_t> axes;
+  Dims dims = n.dims(0);
+  for (int64_t i = axis; i < n.rank(0); ++i) axes.push_back(i), dims[i] = 1;
+  Type f32 = n.g.builder.getF32Type();
+  Value x = n.cast(n.in(0), f32);
+  auto mean = [&](Value v) { return n.emit<graph::ReduceOp>(n.type(f32, dims), graph::ReduceKind::Mean, v, axes, true, /*last_index=*/false); };
+  Value average = mean(x), centred = n.binary(K::Sub, x, average);
+  Value variance = mean(n.binary(K::Mul, centred, centred));
+  n.out(1, average);
+  if (n.wanted(2)) n.out(2, n.unary(graph::UnaryKind::Reciprocal, n.unary(graph::UnaryKind::Sqrt, n.binary(K::Add, variance, n.scalar(f32, epsilon)))));
+}
+
 void layerNorm(NodeImport &n) {
   int64_t axis = n.axis(n.integer("axis", -1), n.rank(0));
   double epsilon = n.real("epsilon", 1e-5f);
@@ -36,7 +51,7 @@ void layerNorm(NodeImport &n) {
   checkParameter(n, 1, "scale");
   checkParameter(n, 2, "bias");
   if (n.failed()) return;
-  if (n.wanted(1) || n.wanted(2)) return n.fail("the outputs Mean and InvStdDev are not supported", "only the first output may be used");
+  if (n.wanted(1) || n.wanted(2)) statistics(n, axis, epsilon);
   n.out(0, n.emit<graph::LayerNormOp>(cast<RankedTensorType>(n.in(0).getType()), n.in(0), n.in(1), n.in(2), axis, llvm::APFloat(epsilon)));
 }
 

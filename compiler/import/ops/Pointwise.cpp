@@ -137,8 +137,12 @@ void castOp(NodeImport &n) {
 void castLike(NodeImport &n) { castTo(n, n.element(1)); }
 
 void isInf(NodeImport &n) {
-  if (!n.integer("detect_negative", 1) || !n.integer("detect_positive", 1)) return n.fail("only detection of both signs is supported");
-  n.out(0, n.unary(graph::UnaryKind::IsInf, n.in(0)));
+  bool negative = n.integer("detect_negative", 1) != 0, positive = n.integer("detect_positive", 1) != 0;
+  if (n.failed()) return;
+  Value infinite = n.unary(graph::UnaryKind::IsInf, n.in(0)), zero = n.scalar(n.element(0), 0);
+  if (!negative && !positive) return n.out(0, n.emit<graph::FillOp>(n.type(n.g.builder.getI1Type(), n.dims(0)), n.g.builder.getBoolAttr(false)));
+  if (negative && positive) return n.out(0, infinite);
+  n.out(0, n.binary(K::And, infinite, n.binary(positive ? K::Gt : K::Lt, n.in(0), zero)));
 }
 
 } // namespace tare::ops

@@ -33,7 +33,7 @@ static void checkScale(NodeImport &n) {
 
 void dequantizeLinear(NodeImport &n) {
   int64_t rank = n.rank(0), axis = n.integer("axis", 1), block = n.version >= 21 ? n.integer("block_size", 0) : 0;
-  if (n.version >= 23) n.ignoreAttribute("output_dtype");
+  int64_t outputType = n.version >= 23 ? n.integer("output_dtype", 0) : 0;
   bool perTensor = elementCount(n.dims(1)).constant() == 1 && n.rank(1) <= 1;
   axis = perTensor && block == 0 ? 0 : n.axis(axis, rank);
   if (n.failed()) return;
@@ -52,7 +52,9 @@ void dequantizeLinear(NodeImport &n) {
   }
   checkScale(n);
   if (n.failed()) return;
-  n.out(0, n.emit<graph::DequantizeOp>(n.type(n.element(1), x), n.in(0), n.in(1), n.in(2), axis, block));
+  Type result = outputType ? elementType(n.g.context, static_cast<int32_t>(outputType)) : n.element(1);
+  if (!result || !isa<FloatType>(result)) return n.fail("attribute 'output_dtype' = " + std::to_string(outputType) + " is not a supported float type");
+  n.out(0, n.cast(n.emit<graph::DequantizeOp>(n.type(n.element(1), x), n.in(0), n.in(1), n.in(2), axis, block), result));
 }
 
 } // namespace tare::ops

@@ -50,7 +50,7 @@ void constantOfShape(NodeImport &n) {
     auto value = n.g.constant(a->t(), "", n.location);
     if (!value) return n.fail(llvm::toString(value.takeError()));
     auto elements = dyn_cast<DenseElementsAttr>(value->getDefiningOp<graph::ConstantOp>().getValue());
-    value->getDefiningOp()->erase();
+    n.g.erase(*value);
     if (!elements || elements.getNumElements() != 1) return n.fail("attribute 'value' must have one element");
     fill = cast<TypedAttr>(*elements.getValues<Attribute>().begin());
   }

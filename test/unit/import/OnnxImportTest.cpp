@@ -181,6 +181,17 @@ TEST(OnnxImport, SymbolsGetIdentifiers) {
   EXPECT_SAYS(text, "%arg1: tensor<?xf32, #graph.dims<[\"past_sequence_length\"]>>");
 }
 
+TEST(OnnxImport, InputDimsThatAreExpressions) {
+  OnnxModel m;
+  m.input("mask", 1, {"batch", "past + sequence"}).input("ids", 1, {"batch", "sequence"}).input("cache", 1, {"batch", "past"}).output("y");
+  auto &n = m.node("Concat", {"cache", "ids"}, {"all"});
+  set(n, "axis", int64_t(1));
+  m.node("Add", {"mask", "all"}, {"y"});
+  std::string text = imported(m);
+  EXPECT_SAYS(text, "%arg0: tensor<?x?xf32, #graph.dims<[\"batch\", \"sequence + past\"]>>");
+  EXPECT_EQ(count(text, "graph.constraints"), 0u) << text;
+}
+
 TEST(OnnxImport, MetadataNewerThanTheLibrary) {
   OnnxModel m;
   m.input("x").output("y");
