@@ -116,7 +116,10 @@ namespace {
 /// Reads with defaults; a wrong kind throws Json::type_error, which fromJson turns into a Failure.
 struct Reader {
   const Json &j;
-  bool has(const char *key) const { return j.is_object() && j.contains(key) && !j[key].is_null(); }
+  bool has(const char *key) const {
+    if (!j.is_object()) (void)j.at(key); // throws: a list or a number where an object belongs
+    return j.contains(key) && !j[key].is_null();
+  }
   std::string text(const char *key) const { return has(key) ? j[key].get<std::string>() : ""; }
   int64_t integer(const char *key) const { return has(key) ? j[key].get<int64_t>() : 0; }
   std::optional<int64_t> maybe(const char *key) const { return has(key) ? std::optional(j[key].get<int64_t>()) : std::nullopt; }

@@ -1,7 +1,10 @@
 // What `tare compile` and `tare check` do, top to bottom: import, cache, passes, reports, gates, engine. In: CompileRequest. Out: files and an exit code.
 // Holds: reports are written before the engine; a failed gate leaves no engine and the old one untouched; nothing partial is left behind.
 #include "tools/tare/Driver.h"
+#include "compiler/checks/Calibration.h"
+#include "compiler/report/Estimates.h"
 #include "compiler/report/Writers.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "tools/tare/Cache.h"
 #include "tools/tare/Compile.h"
 #include "tools/tare/Diagnostics.h"
@@ -43,6 +46,25 @@ static llvm::Error writeAll(const CompileRequest &request, const Compiled &compi
   if (!request.emitOnnx.empty())
     if (auto error = emitPrunedOnnx(request.options.model, request.emitOnnx, compiled.removals)) return error;
   return writeOutputs(request, compiled.report, filesRead);
+}
+
+/// The calibration is read here once before the passes do: what is wrong with it keeps its own file, tensor and exit code, and ids that no table has are
+/// refused instead of making every check fail.
+static llvm::Error checkCalibration(const CompileOptions &options, mlir::ModuleOp module) {
+  if (options.calibration.empty()) return llvm::Error::success();
+  auto main = module.lookupSymbol<mlir::func::FuncOp>("main");
+  auto calibration = checks::loadCalibration(main, options);
+  if (!calibration) return calibration.takeError();
+  auto bounds = report::idBounds(module);
+  for (size_t n = 0; n < calibration->samples.size(); n++)
+    for (unsigned i = 0; i < main.getNumArguments(); i++) {
+      auto bound = bounds.find(checks::inputName(main, i));
+      if (bound == bounds.end()) continue;
+      for (int64_t id : calibration->samples[n][i].ints)
+        if (id < -bound->second || id >= bound->second)
+          return refuse(fmt::format("sample {}: {} holds {}, which is out of range: its table has {} rows", n, bound->first, id, bound->second)).inFile(options.calibration).ofTensor(bound->first);
+    }
+  return llvm::Error::success();
 }
 
 static llvm::Error stopEarly(const CompileRequest &request, Console &console, ImportedModel &model, const Compiled &compiled) {
@@ -110,6 +132,8 @@ llvm::Expected<ExitCode> runCompile(const CompileRequest &request, Console &cons
     progress.finish();
     return reuse(request, *hit, model->files, console);
   }
+  if (request.options.stopAfter >= Phase::Checked)
+    if (auto error = checkCalibration(request.options, *model->module)) return error;
   auto compiled = runPasses(*model, request.options, diagnostics, &progress);
   if (!compiled) return compiled.takeError();
   if (request.stopAfter && request.options.stopAfter < Phase::Engine) {

@@ -8,7 +8,6 @@
 #include "tools/tare/EngineHandle.h"
 #include "tools/tare/OutputFile.h"
 #include <fmt/format.h>
-#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -29,11 +28,9 @@ std::string hex(const uint8_t *bytes, size_t count) {
 
 /// The fixed header and the section table, from the first 64 + 64 * 64 bytes of the file.
 llvm::Expected<ExitCode> header(const Options &o, Console &console) {
-  std::ifstream file(o.engine, std::ios::binary | std::ios::ate);
-  if (!file) return fail(ExitCode::Io, "cannot open").inFile(o.engine);
-  auto size = static_cast<uint64_t>(std::max<std::streamoff>(file.tellg(), 0));
-  std::string bytes(std::min<uint64_t>(size, sizeof(format::Header) + format::kMaxSections * sizeof(format::SectionEntry)), '\0');
-  file.seekg(0).read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  auto prefix = readPrefix(o.engine, sizeof(format::Header) + format::kMaxSections * sizeof(format::SectionEntry));
+  if (!prefix) return prefix.takeError();
+  auto &[bytes, size] = *prefix;
   auto *data = reinterpret_cast<const uint8_t *>(bytes.data());
   auto entries = checkHeader(data, bytes.size(), size);
   if (!entries) return refuse(std::string(entries.error().text) + (*entries.error().detail ? std::string(": ") + entries.error().detail : "")).inFile(o.engine).withHint("an engine is made by `tare compile MODEL -o ENGINE`");

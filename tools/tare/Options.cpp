@@ -153,7 +153,9 @@ llvm::Expected<CompileRequest> checkOptions(const RawOptions &raw, bool checkOnl
   if (raw.model.empty()) return usage("no MODEL given").withHint(checkOnly ? "tare check MODEL" : "tare compile MODEL -o ENGINE");
   if (auto error = fillOptions(raw, r.options)) return error;
   if (!raw.rules.empty()) {
-    auto rules = checks::loadRules(raw.rules);
+    auto text = readFile(raw.rules, uint64_t(1) << 20);
+    if (!text) return text.takeError();
+    auto rules = checks::parseRules(*text, raw.rules);
     if (!rules) return rules.takeError();
     r.options.policy = rules->policy.value_or(r.options.policy);
     r.options.weightThreshold = rules->weightThreshold.value_or(r.options.weightThreshold);

@@ -68,15 +68,15 @@ llvm::Error checkWritable(llvm::StringRef flag, const std::string &path, const s
   return llvm::Error::success();
 }
 
-llvm::Expected<std::string> readFile(const std::string &path, uint64_t limit) {
-  // O_NONBLOCK: opening a FIFO must not hang.
+/// Opens a regular file and reads at most `most` bytes; O_NONBLOCK: opening a FIFO must not hang.
+static llvm::Expected<std::string> readSome(const std::string &path, uint64_t most, uint64_t &size) {
   Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
   if (file.fd < 0) return ioFailure("open", path);
   struct stat status;
   if (::fstat(file.fd, &status) != 0) return ioFailure("look at", path);
   if (!S_ISREG(status.st_mode)) return refuse("not a regular file").inFile(path);
-  if (static_cast<uint64_t>(status.st_size) > limit) return fail(ExitCode::Limit, fmt::format("{} bytes, the limit is {}", status.st_size, limit)).inFile(path);
-  std::string bytes(static_cast<size_t>(status.st_size), '\0');
+  size = static_cast<uint64_t>(status.st_size);
+  std::string bytes(std::min(size, most), '\0');
   size_t have = 0;
   while (have < bytes.size()) {
     ssize_t got = ::read(file.fd, bytes.data() + have, bytes.size() - have);
@@ -85,6 +85,20 @@ llvm::Expected<std::string> readFile(const std::string &path, uint64_t limit) {
     if (got == 0) return refuse("the file changed while it was read").inFile(path);
     have += static_cast<size_t>(got);
   }
+  return bytes;
+}
+
+llvm::Expected<std::pair<std::string, uint64_t>> readPrefix(const std::string &path, size_t limit) {
+  uint64_t size = 0;
+  auto bytes = readSome(path, limit, size);
+  if (!bytes) return bytes.takeError();
+  return std::pair(std::move(*bytes), size);
+}
+
+llvm::Expected<std::string> readFile(const std::string &path, uint64_t limit) {
+  uint64_t size = 0;
+  auto bytes = readSome(path, limit, size);
+  if (bytes && size > limit) return fail(ExitCode::Limit, fmt::format("{} bytes, the limit is {}", size, limit)).inFile(path);
   return bytes;
 }
 

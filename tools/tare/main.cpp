@@ -78,6 +78,8 @@ static int parseAndRun(int argc, char **argv, Session &session) {
   } catch (const CLI::ExtrasError &) {
     return session.console.report(unknownArgument(app));
   } catch (const CLI::ParseError &e) {
+    // A misspelt flag is the better message than the required one that is missing because of it.
+    if (llvm::any_of(app.remaining(true), [](const std::string &s) { return llvm::StringRef(s).starts_with("-"); })) return session.console.report(unknownArgument(app));
     const CLI::App *command = commandOf(app);
     return session.console.report(Failure(ExitCode::Usage, e.what()).withHint(command == &app ? "see `tare --help`" : fmt::format("see `tare {} --help`", command->get_name())));
   }

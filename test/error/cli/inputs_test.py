@@ -109,7 +109,7 @@ class Rules(Case):
         self.rules(3, "strickt", "policy: strickt")
         self.rules(3, "rules.yaml", "thresholds: {weight: nan}")
         self.rules(3, "rules.yaml", "rules:\n  - {path_regex: '(', role: adapter}")
-        self.rules(3, "rules.yaml", b"\xff\xfe\x00")
+        self.rules(3, "rules.yaml", b"policy: \xff\xfe")
         self.rules(3, "rules.yaml", "[" * 100000)
         self.rules(3, "rules.yaml", "a: &a [x,x,x,x,x,x,x,x,x]\n" + "".join("%c: &%c [%s]\n" % (c + 1, c + 1, ",".join(["*" + chr(c)] * 9)) for c in range(97, 110)))
 

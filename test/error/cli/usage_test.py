@@ -61,7 +61,7 @@ class Usage(Case):
         link = self.folder / "link.onnx"
         os.link(MODEL, link)
         self.refused(2, "would overwrite the input", "compile", MODEL, "-o", link)
-        self.refused(2, "would overwrite the input", "compile", MODEL, "-o", self.output, "--calibration", EXAMPLE / "calibration.npz", "--report", EXAMPLE / "calibration.npz.json/../calibration.npz")
+        self.refused(2, "would overwrite the input", "compile", MODEL, "-o", self.output, "--calibration", EXAMPLE / "calibration.npz", "--emit-config", EXAMPLE / "calibration.npz")
         self.refused(2, "the folder for -o cannot be used", "compile", MODEL, "-o", self.folder / "missing" / "x.tare", hint="mkdir -p")
         self.refused(6, "-o is a folder", "compile", MODEL, "-o", self.folder)
         self.refused(2, "the ending says no form", "compile", MODEL, "-o", self.output, "--report", self.folder / "r.pdf")
