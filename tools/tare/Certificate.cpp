@@ -1,10 +1,7 @@
 // The certificate against its source (Certificate.h). In: an engine's certificate section, a model. Out: agreement on stdout, or exit 4 naming the first difference.
 // Holds: the model is only imported and marked here; every verdict is derived again by compiler/checks' independent checker.
 #include "tools/tare/Certificate.h"
-#if __has_include("compiler/checks/Certificate.h")
 #include "compiler/checks/Certificate.h"
-#define TARE_HAS_CERTIFICATE
-#endif
 #include "compiler/import/Import.h"
 #include "mlir/IR/MLIRContext.h"
 #include "passes/Pipeline.h"
@@ -31,11 +28,7 @@ llvm::Expected<ExitCode> verifyCertificateOf(const CertificateRequest &request, 
   auto model = importModel(context, options);
   if (!model) return model.takeError();
   if (mlir::failed(runPipeline(*model->module, options))) return llvm::make_error<Failure>(diagnostics.takeFailure("marking"));
-#ifdef TARE_HAS_CERTIFICATE
   llvm::Error error = checks::verifyCertificate(certificate, *model, request.calibration);
-#else
-  llvm::Error error = fail(ExitCode::Internal, "the certificate checker is not built in");
-#endif
   if (error) {
     Failure failure = failureOf(std::move(error));
     if (failure.file.empty()) failure.inFile(request.engine);

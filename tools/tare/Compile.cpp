@@ -1,10 +1,7 @@
 // The middle of a compile (Compile.h), top to bottom: passes with the report collected at their borders, kernels, machine code, engine file.
 // In: an imported model. Out: a report; an engine. Holds: provenance names no time, directory or user.
 #include "tools/tare/Compile.h"
-#if __has_include("compiler/checks/Certificate.h")
 #include "compiler/checks/Certificate.h"
-#define TARE_HAS_CERTIFICATE
-#endif
 #include "compiler/codegen/cpu/Backend.h"
 #include "compiler/codegen/cpu/EmitKernels.h"
 #include "compiler/engine/EngineWriter.h"
@@ -47,9 +44,7 @@ llvm::Expected<Compiled> runPasses(ImportedModel &model, const CompileOptions &o
     if (phase == Phase::Checked) {
       report::ModelInfo info{model.name, model.format, model.sha256, static_cast<int64_t>(model.parameters), model.warnings};
       compiled.report = report::collect(module, info, options);
-#ifdef TARE_HAS_CERTIFICATE
       compiled.certificate = checks::makeCertificate(module, options, model.sha256).dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
-#endif
     }
     if (phase == Phase::Pruned) {
       report::addPruned(compiled.report, module);
