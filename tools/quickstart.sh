@@ -30,7 +30,7 @@ if [ "$what" = contract-lm ]; then
   $tare check "$model" --calibration "$calibration"
   step "4. compile: the dead layers are proved, removed, and the rest becomes one engine file"
   $tare compile "$model" --calibration "$calibration" -o "$out/contract-lm.tare" --report "$out/report.json" --report "$out/report.html"
-  $tare compile "$model" --calibration "$calibration" --keep '*' -o "$out/contract-lm-full.tare"
+  $tare compile "$model" --calibration "$calibration" --keep '*' --quiet -o "$out/contract-lm-full.tare"
   ls -lh "$out"/contract-lm*.tare | awk '{print "  " $5 "  " $9}'
   step "5. run"
   $tare run "$out/contract-lm.tare" --inputs "$input" --outputs "$out/pruned.npz"
