@@ -7,12 +7,13 @@
 // CHECK: func.func private @pointwise_f32_8_relu({{.*}}) -> {{.*}} attributes {plan.kind = "pointwise"}
 // CHECK: func.func private @gemm_f32_8x8_add(
 // CHECK-SAME: {plan.packing = "panel32"}
+// CHECK: func.func private @pointwise_f32_2x4_neg(
 // CHECK-NOT: func.func
 // CHECK: plan.program ["n"] <["n", 8, 2, 4, "32*n"
 // CHECK-SAME: states = []
-// CHECK: plan.buffer "input" "x" {{.*}} <["32*n"]> {last = 0 : i64, tensor = 0 : i64}
+// CHECK: plan.buffer "input" "x" {{.*}} <["32*n"]> {tensor = 0 : i64}
 // CHECK: plan.buffer "output" "y" {{.*}} <["32*n"]> {first = 3 : i64, last = 3 : i64, tensor = 0 : i64}
-// CHECK: plan.buffer "arena" "a" {{.*}} {last = 1 : i64}
+// CHECK: plan.buffer "arena" "a" {{.*}} {last = 2 : i64}
 // CHECK: plan.buffer "arena" "b" {{.*}} {first = 1 : i64, last = 2 : i64}
 // CHECK: plan.buffer "weight" "w" tensor<8x8xf32> <[1024]> {{.*}}packing = "panel32"
 // CHECK: plan.buffer "arena" "c" {{.*}} {first = 2 : i64, last = 3 : i64}
