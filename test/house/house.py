@@ -118,7 +118,7 @@ def passes():
 def text():
     """No machine's paths, no tabs, no trailing blanks, no over-long code lines, no registry hosts, nothing postponed without a word."""
     machine = re.compile(r"(?<![\w.])/(?:work|root|home|farm)/[A-Za-z]|/tmp/[a-z_]+\.[0-9]+")
-    host = re.compile(r"https?://(?!(?:www\.)?(?:apache\.org|w3\.org|json\.schemastore\.org|github\.com|onnx\.ai|arxiv\.org|opensource\.org)\b)[\w.-]+")
+    host = re.compile(r"https?://(?!(?:www\.)?(?:apache\.org|w3\.org|json\.schemastore\.org|github\.com|json-schema\.org|onnx\.ai|arxiv\.org|opensource\.org)\b)[\w.-]+")
     for path in sources() + [p for p in tracked() if p.suffix in {".md", ".txt", ".yaml", ".yml", ".json"} and not name(p).startswith(("test/data/", "examples/"))]:
         if path.name in {"house.py", "self_test.py", "LICENSE"}:
             continue

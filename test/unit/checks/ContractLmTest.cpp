@@ -87,7 +87,7 @@ TEST_P(ContractLm, MatchesTheOracle) {
     // Counts and maxima: the multiset of (elements, nonzero, above, max) per layer; in half precision only the zero pattern is the oracle's.
     std::multiset<std::tuple<int64_t, int64_t, int64_t, double>> got, oracle;
     for (auto &t : e.tensors) got.insert({t.elements, t.nonzero, t.aboveThreshold, t.maxAbs});
-    for (auto &[name, t] : want["parameters"].items()) 
+    for (auto &[name, t] : want["parameters"].items())
       oracle.insert({t["elements"].get<int64_t>(), t["nonzero"].get<int64_t>(), t["above_1e-6"].get<int64_t>(), t["max_abs"].get<double>()});
     if (!half) EXPECT_EQ(got, oracle);
     for (auto &t : e.tensors) EXPECT_EQ(t.storage, half ? "f16" : "f32");
