@@ -5,8 +5,10 @@ import signal
 import subprocess
 import time
 import unittest
+import xml.etree.ElementTree
 
-from harness import Case, EXAMPLE, TARE, digest, tare
+from harness import Case, EXAMPLE, ROOT, TARE, digest, tare
+from schema import breaches
 
 MODEL = EXAMPLE / "contract-lm.onnx"
 FAST = ["--target", "cpu:x86-64-v3", "--calibration", EXAMPLE / "calibration.npz"]
@@ -37,6 +39,13 @@ class Files(Case):
             self.assertIn(read, depfile)
         self.assertIn("<!doctype html>", (self.folder / "r.html").read_text())
         self.assertEqual(json.loads((self.folder / "r.sarif").read_text())["version"], "2.1.0")
+        schema = json.loads((ROOT / "docs" / "report-schema.json").read_text())
+        report = json.loads((self.folder / "r.json").read_text())
+        self.assertEqual(breaches(schema, report), [])
+        xml.etree.ElementTree.parse(self.folder / "r.xml")
+        del report["candidates"][0]["weights"]["elements"]
+        report["zero_rate"] = 2
+        self.assertEqual(len(breaches(schema, report)), 2)
 
     def test_full_disk(self):
         before = digest(self.output)
