@@ -68,7 +68,8 @@ class Files(Case):
                 begun = time.monotonic()
                 process.communicate(timeout=60)
                 self.assertLess(time.monotonic() - begun, 10)
-                self.assertIn(process.returncode, (code, 0))  # 0: it was done before the signal came
+                # 0: it was done before the signal came; -number: the signal came before main did.
+                self.assertIn(process.returncode, (code, 0, -number) if delay < 0.1 else (code, 0))
                 self.assertEqual(self.names(), ["old.tare"])
                 if process.returncode:
                     self.assertEqual(digest(self.output), before)
@@ -88,12 +89,12 @@ class Files(Case):
         self.assertEqual(oct((self.folder / "with space $x.tare").stat().st_mode & 0o777), oct(0o666 & ~umask()))
 
     def test_stop_after_and_dry_run(self):
-        for phase, has in [("imported", "graph.matmul"), ("marked", "graph.layer"), ("checked", "graph.verdict<pruned"), ("pruned", "graph.matmul"), ("fused", "graph.group"), ("planned", "plan.program")]:
+        for phase, has in [("imported", "graph.matmul"), ("marked", "graph.layer"), ("checked", "graph.evidence"), ("pruned", "graph.matmul"), ("fused", "graph.group"), ("planned", "plan.program")]:
             out = tare("compile", MODEL, "--stop-after", phase, *FAST)
             self.assertEqual(out.returncode, 0, out.stderr)
-            self.assertIn(has, out.stdout)
+            self.assertTrue(has in out.stdout, f"{phase}: no {has}")
             self.assertLess(len(out.stdout), 2_000_000)
-        self.assertNotIn("graph.layer ", tare("compile", MODEL, "--stop-after", "pruned", *FAST).stdout)
+        self.assertFalse("graph.layer " in tare("compile", MODEL, "--stop-after", "pruned", *FAST).stdout)
         dry = tare("compile", MODEL, "--dry-run")
         self.assertEqual(dry.returncode, 0, dry.stderr)
         self.assertIn("MatMul", dry.stdout)
