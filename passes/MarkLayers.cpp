@@ -4,6 +4,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "passes/LayerRegions.h"
 #include "passes/Passes.h"
+#include "llvm/ADT/StringMap.h"
 
 using namespace mlir;
 
@@ -39,10 +40,14 @@ struct MarkLayersPass : impl::MarkLayersPassBase<MarkLayersPass> {
     llvm::DenseSet<Operation *> marked;
     for (LayerGroup &group : groups) marked.insert(group.members.begin(), group.members.end());
     for (LayerGroup &group : groups) addUnmarkedBetween(group, facts, marked);
+    llvm::StringMap<size_t> order;
+    for (auto [i, group] : llvm::enumerate(groups)) order[group.name] = i;
     llvm::stable_sort(groups, [](const LayerGroup &a, const LayerGroup &b) { return a.members.size() < b.members.size(); });
 
     SmallVector<Attribute> rejected;
     for (size_t i = 0; i < groups.size(); ++i) form(groups[i], MutableArrayRef(groups).drop_front(i + 1), facts, rejected);
+    auto place = [&](Attribute entry) { return order[cast<DictionaryAttr>(entry).getAs<StringAttr>("name")]; };
+    llvm::stable_sort(rejected, [&](Attribute a, Attribute b) { return place(a) < place(b); });
     if (!rejected.empty()) getOperation()->setAttr("graph.rejected", ArrayAttr::get(&getContext(), rejected));
   }
 

@@ -68,6 +68,15 @@ template <typename Fn> void overSamples(unsigned samples, unsigned threads, Fn f
   for (std::thread &worker : workers) worker.join();
 }
 
+/// Values of all samples are kept between the two parts up to this size.
+constexpr size_t kKeptBytes = size_t(2) << 30;
+
+size_t bytesOf(const reference::Values &values) {
+  size_t bytes = 0;
+  for (auto &entry : values) bytes += 8 * (entry.second.floats.size() + entry.second.ints.size());
+  return bytes;
+}
+
 /// max() that keeps NaN.
 double larger(double a, double b) { return a != a || b != b ? a + b : std::max(a, b); }
 
@@ -111,6 +120,7 @@ llvm::Expected<std::vector<Evidence>> measureLayers(func::FuncOp main, ArrayRef<
                                                     const CompileOptions &options, llvm::function_ref<void(unsigned, const SampleRun &)> onRun) {
   auto loss = findLoss(main, options);
   if (!loss) return loss.takeError();
+  if (layers.empty() && !onRun) return std::vector<Evidence>();
   reference::Values known = reference::decodeConstants(main.getBody().front());
   std::vector<Evidence> evidence(layers.size());
   for (auto [e, layer] : llvm::zip(evidence, layers)) {
@@ -131,12 +141,20 @@ llvm::Expected<std::vector<Evidence>> measureLayers(func::FuncOp main, ArrayRef<
     e.proved = proof.holds, e.proofRule = proof.rule, e.needsFinite = proof.needsFinite;
   }
 
-  // First the forward runs, which every layer needs; then the gradients of the layers whose verdict or report wants them.
+  // First the forward runs, which every layer needs; then the gradients of the layers whose verdict or report wants them. A run is kept for the second
+  // part while all of them fit into memory, and made again where they do not: the same values either way.
   unsigned count = calibration.samples.size();
   std::vector<SampleResult> results(count);
   std::vector<std::unique_ptr<SampleRun>> runs(count);
   Job job{main, layers, calibration, options, known, *loss, {}};
-  if (!layers.empty() || onRun) overSamples(count, options.threads, [&](unsigned s) { runs[s] = job.forward(s, results[s]); });
+  auto forward = [&](unsigned s) {
+    results[s].forward.clear();
+    return job.forward(s, results[s]);
+  };
+  overSamples(count, options.threads, [&](unsigned s) {
+    runs[s] = forward(s);
+    if (runs[s] && bytesOf(runs[s]->values) > kKeptBytes / count) runs[s].reset();
+  });
   SmallVector<int> index(layers.size(), -1);
   for (auto [i, e] : llvm::enumerate(evidence)) {
     joinForward(e, i, results);
@@ -147,11 +165,14 @@ llvm::Expected<std::vector<Evidence>> measureLayers(func::FuncOp main, ArrayRef<
       e.gradientWhy = "left out: the weight or forward check already decided";
     }
   }
-  overSamples(count, options.threads, [&](unsigned s) {
-    if (runs[s]) job.gradient(s, *runs[s], results[s]);
-    if (runs[s] && onRun) onRun(s, *runs[s]);
-    runs[s].reset();
-  });
+  if (!job.withGradient.empty() || onRun)
+    overSamples(count, options.threads, [&](unsigned s) {
+      if (!runs[s] && results[s].forwardError.empty()) runs[s] = forward(s);
+      if (!runs[s]) return;
+      job.gradient(s, *runs[s], results[s]);
+      if (onRun) onRun(s, *runs[s]);
+      runs[s].reset();
+    });
   for (auto [i, e] : llvm::enumerate(evidence))
     if (index[i] >= 0) joinGradient(e, index[i], results);
   return evidence;

@@ -2,10 +2,10 @@
 // RUN: tare-opt %s --graph-mark-layers | FileCheck %s
 
 // CHECK: module attributes {graph.rejected = [
-// CHECK-SAME: code = "SHAPE_OR_DTYPE_CHANGES"
-// CHECK-SAME: name = "e.pos_enc"
 // CHECK-SAME: code = "NOT_ONE_OUTPUT"
 // CHECK-SAME: name = "d.pos_enc"
+// CHECK-SAME: code = "SHAPE_OR_DTYPE_CHANGES"
+// CHECK-SAME: name = "e.pos_enc"
 module {
   // CHECK-LABEL: func.func @main
   func.func @main(%x: tensor<2x4xf32>, %n: tensor<2xi64>) -> (tensor<2x4xf32>, tensor<2x4xf32>, tensor<2x3xf32>) {
@@ -57,3 +57,14 @@ module {
     return %d2, %f, %e : tensor<2x4xf32>, tensor<2x4xf32>, tensor<2x3xf32>
   }
 }
+
+// RUN: echo "rules: [{path: 'layers.*', role: block}, {path: 'layers.*.ada', role: adapter}, {path: 'layers.*.skip', role: none}]" > %t.yaml
+// RUN: tare-opt %S/Inputs/nested.mlir --graph-mark-layers=rules=%t.yaml | FileCheck %s --check-prefix=NESTED
+// NESTED: %[[L:.*]] = graph.layer "layers.0" "block" "rules"(%arg0)
+// NESTED: graph.unary <relu>
+// NESTED: graph.layer "layers.0.ada" "adapter" "rules"
+// NESTED: graph.unary <tanh>
+// NESTED: return %[[L]]
+// RUN: echo "rules: [{path: 'layers.*', roll: block}]" > %t.bad.yaml
+// RUN: not tare-opt %S/Inputs/nested.mlir --graph-mark-layers=rules=%t.bad.yaml 2>&1 | FileCheck %s --check-prefix=BAD
+// BAD: line 1: unknown key 'roll'

@@ -1,5 +1,6 @@
 // Verdicts on small layers of every kind that bugs.md and spec 1 to 3 speak of. Expected codes follow from the texts, not from our own output.
 #include "Layers.h"
+#include "compiler/checks/Recheck.h"
 #include <cmath>
 
 using namespace tare;
@@ -99,6 +100,30 @@ TEST_P(Verdicts, UnderEveryPolicy) {
   EXPECT_EQ(t.verdict(0, Policy::Strict), c.strict) << t.evidence[0].proofRule;
   EXPECT_EQ(t.verdict(0, Policy::Inference), c.inference);
   EXPECT_EQ(t.verdict(0, Policy::Proved), c.proved);
+
+  // The independent checker comes to the same verdict from the same layer, and shares no forged one.
+  for (auto [policy, expected] : {std::pair(Policy::Strict, c.strict), {Policy::Inference, c.inference}, {Policy::Proved, c.proved}}) {
+    std::string basis = expected;
+    bool pruned = basis == "proved" || basis == "evidence";
+    t.layers[0].setVerdictAttr(graph::VerdictAttr::get(&t.context, "pruned", pruned ? basis : t.evidence[0].proved ? "proved" : "evidence", ""));
+    t.layers[0]->setAttr("graph.evidence", toAttribute(&t.context, t.evidence[0]));
+    CompileOptions o = t.options;
+    o.policy = policy;
+    llvm::Error error = recheck(t.layers[0], o);
+    EXPECT_EQ(!error, pruned) << expected;
+    std::string said = llvm::toString(std::move(error));
+    if (!pruned) EXPECT_NE(said.find(expected), std::string::npos) << said;
+  }
+}
+
+TEST(Recheck, ProofIsTriedOnRandomInputs) {
+  Layers t(oneLayer(liveW, unary("y", "relu", "in"))); // no weights, no identity
+  t.measure();
+  Evidence forged = t.evidence[0];
+  forged.proved = true, forged.forward = 0, forged.branch = 0, forged.parameters = 0;
+  t.layers[0].setVerdictAttr(graph::VerdictAttr::get(&t.context, "pruned", "proved", ""));
+  t.layers[0]->setAttr("graph.evidence", toAttribute(&t.context, forged));
+  EXPECT_NE(llvm::toString(recheck(t.layers[0], t.options)).find("differs from its input on random finite inputs"), std::string::npos);
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, Verdicts, testing::ValuesIn(kCases), [](const testing::TestParamInfo<Case> &info) { return std::string(info.param.name); });
