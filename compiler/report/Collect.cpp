@@ -79,13 +79,15 @@ static Candidate candidateOf(graph::LayerOp layer, const Report &report) {
   if (c.basis == "empty") c.basis.clear();
   c.line = text(evidence, "line");
   c.proofRule = text(evidence, "proof_rule");
+  if (auto proved = evidence ? llvm::dyn_cast_or_null<BoolAttr>(evidence.get("proved")) : BoolAttr()) c.proved = proved.getValue();
   c.weights = weightsOf(evidence);
   c.forward = measured(evidence, "forward_l2", "forward_why");
   c.gradientBranch = measured(evidence, "gradient_branch", "gradient_why");
   c.gradientParameters = measured(evidence, "gradient_parameters", "gradient_why");
   if (auto trainable = evidence ? llvm::dyn_cast_or_null<BoolAttr>(evidence.get("trainable")) : BoolAttr()) c.trainable = trainable.getValue();
   c.savedFlops = countAt(flopsOf(layer), report.shape);
-  c.savedBytes = storedBytes(c.weights);
+  c.savedBytes = integer(evidence, "memory_bytes");
+  if (!c.savedBytes) c.savedBytes = storedBytes(c.weights);
   return c;
 }
 

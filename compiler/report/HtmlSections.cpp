@@ -58,9 +58,10 @@ std::string evidence(const Report &r, const Candidate &c) {
                                  escapeMarkup(c.name), badge(c.verdict), escapeMarkup(c.role), escapeMarkup(c.markedBy));
   if (!c.line.empty()) text += fmt::format("<p class=\"line mono\">{}</p>\n", escapeMarkup(c.line));
   if (c.verdict == "pruned")
-    text += fmt::format("<p>{}</p>\n", c.basis == "proved" ? fmt::format("The branch is zero for every finite input{}.", c.proofRule.empty() ? "" : ", by <code>" + escapeMarkup(c.proofRule) + "</code>")
+    text += fmt::format("<p>{}</p>\n", c.basis == "proved" ? fmt::format("Proved: {}.", escapeMarkup(c.proofRule.empty() ? "the branch is zero for every finite input" : c.proofRule))
                                                            : "All checks hold on the calibration inputs; there is no structural proof.");
-  else if (!c.proofRule.empty()) text += fmt::format("<p class=\"soft\">No structural proof: {}</p>\n", escapeMarkup(c.proofRule));
+  else if (!c.proofRule.empty())
+    text += fmt::format("<p class=\"soft\">{}: {}</p>\n", c.proved.value_or(false) ? "There is a structural proof (policies inference and proved use it)" : "No structural proof", escapeMarkup(c.proofRule));
   auto &w = c.weights;
   text += "<div class=\"facts\">\n";
   if (w.measured) {

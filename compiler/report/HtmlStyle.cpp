@@ -32,7 +32,7 @@ th{font-weight:600;font-size:13px;color:var(--soft);text-align:left;white-space:
 th,td{padding:8px 14px;border-bottom:1px solid var(--line);vertical-align:top}
 tr:last-child>td{border-bottom:0}
 .r{text-align:right;white-space:nowrap}
-td.name{font-weight:600;overflow-wrap:anywhere;min-width:9em}
+td.name{font-weight:600;overflow-wrap:break-word;max-width:22em}
 td.name small{font-weight:400;font-size:12px;white-space:nowrap}
 td>code{white-space:nowrap}
 td.note{min-width:17em}

@@ -49,7 +49,7 @@ static Json toObject(const Weights &w) {
 
 static Json toObject(const Candidate &c) {
   Json object = {{"name", c.name}, {"role", c.role}, {"marked_by", c.markedBy}, {"verdict", c.verdict}, {"basis", text(c.basis)},
-                 {"code", text(c.code)}, {"line", text(c.line)}, {"proof", text(c.proofRule)}, {"weights", toObject(c.weights)}};
+                 {"code", text(c.code)}, {"line", text(c.line)}, {"proved", c.proved ? Json(*c.proved) : Json(nullptr)}, {"proof", text(c.proofRule)}, {"weights", toObject(c.weights)}};
   object["forward"] = Json{{"l2", measured(c.forward)}};
   addWhy(object["forward"], {&c.forward});
   object["gradient"] = Json{{"branch", measured(c.gradientBranch)}, {"parameters", measured(c.gradientParameters)},
@@ -158,6 +158,7 @@ static Candidate candidateFrom(const Json &j) {
   Candidate c;
   c.name = r.text("name"), c.role = r.text("role"), c.markedBy = r.text("marked_by"), c.verdict = r.text("verdict");
   c.basis = r.text("basis"), c.code = r.text("code"), c.line = r.text("line"), c.proofRule = r.text("proof");
+  if (r.has("proved")) c.proved = j["proved"].get<bool>();
   c.weights = weightsFrom(r.child("weights"));
   Json forward = r.child("forward"), gradient = r.child("gradient"), saves = r.child("saves");
   c.forward = Reader{forward}.measured("l2");

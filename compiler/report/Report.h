@@ -47,7 +47,8 @@ struct Candidate {
   std::string verdict;     ///< pruned, rejected, frozen
   std::string basis, code; ///< empty when it has none
   std::string line;        ///< the rejection as printed, empty for a pruned one
-  std::string proofRule;
+  std::optional<bool> proved;
+  std::string proofRule; ///< what proves it, or why nothing does
   Weights weights;
   Measured forward, gradientBranch, gradientParameters;
   std::optional<bool> trainable;

@@ -11,7 +11,7 @@ static std::string fileOf(const CompileRequest &request, const std::string &key)
 static constexpr uint64_t largest = uint64_t(1) << 40;
 
 std::optional<std::string> cached(const CompileRequest &request, const std::string &key) {
-  if (request.cacheDir.empty() || request.checkOnly || request.stopAfter || request.verify || !request.emitOnnx.empty()) return std::nullopt;
+  if (request.cacheDir.empty() || request.checkOnly || request.stopAfter || request.verify || !request.sign.empty() || !request.emitOnnx.empty()) return std::nullopt;
   std::string path = fileOf(request, key);
   std::error_code error;
   if (!std::filesystem::is_regular_file(path, error)) return std::nullopt;
@@ -39,7 +39,7 @@ llvm::Expected<ExitCode> reuse(const CompileRequest &request, const std::string 
 }
 
 void keep(const CompileRequest &request, const std::string &key, Console &console) {
-  if (request.cacheDir.empty()) return;
+  if (request.cacheDir.empty() || !request.sign.empty()) return; // a signature belongs to who signs, not to the key
   std::error_code error;
   std::filesystem::create_directories(request.cacheDir, error);
   auto bytes = readFile(request.output, largest);

@@ -6,7 +6,7 @@
 
 namespace tare::cli {
 
-/// The file of a usable cached engine; nothing with --emit-onnx, --verify, --stop-after, check, or no --cache-dir.
+/// The file of a usable cached engine; nothing with --emit-onnx, --verify, --sign, --stop-after, check, or no --cache-dir.
 std::optional<std::string> cached(const CompileRequest &request, const std::string &key);
 /// Copies the cached engine to the output and writes the other outputs from its report.
 llvm::Expected<ExitCode> reuse(const CompileRequest &request, const std::string &engine, const std::vector<std::string> &filesRead, Console &console);

@@ -79,6 +79,7 @@ llvm::Error makeEngine(ImportedModel &model, const CompileOptions &options, cons
   for (auto &c : report.candidates)
     if (c.verdict == "pruned") contents.prunedLayers.push_back(c.name);
   contents.zeroRate = report.zeroRate();
+  contents.signer = compiled.signer;
   return writeEngine(path, contents);
 }
 

@@ -2,6 +2,7 @@
 // Holds: reports are written before the engine; a failed gate leaves no engine and the old one untouched; nothing partial is left behind.
 #include "tools/tare/Driver.h"
 #include "compiler/checks/Calibration.h"
+#include "compiler/engine/Signing.h"
 #include "compiler/report/Estimates.h"
 #include "compiler/report/Writers.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -108,6 +109,12 @@ static llvm::Error writeVerified(const CompileRequest &request, ImportedModel &m
 }
 
 llvm::Expected<ExitCode> runCompile(const CompileRequest &request, Console &console) {
+  Signer signer;
+  if (!request.sign.empty()) {
+    auto key = readSigningKey(request.sign);
+    if (!key) return key.takeError();
+    signer = *key;
+  }
   Progress progress(console, request.checkOnly ? llvm::ArrayRef(stages).take_front(4) : llvm::ArrayRef(stages));
   if (!request.output.empty()) removeTemporariesOnInterrupt(request.output);
   mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
@@ -136,6 +143,7 @@ llvm::Expected<ExitCode> runCompile(const CompileRequest &request, Console &cons
     if (auto error = checkCalibration(request.options, *model->module)) return error;
   auto compiled = runPasses(*model, request.options, diagnostics, &progress);
   if (!compiled) return compiled.takeError();
+  compiled->signer = signer;
   if (request.stopAfter && request.options.stopAfter < Phase::Engine) {
     progress.finish();
     if (auto error = stopEarly(request, console, *model, *compiled)) return error;

@@ -1,5 +1,6 @@
 // The C API behind RAII (EngineHandle.h). In: paths, arrays. Out: handles, arrays, Failures.
 #include "tools/tare/EngineHandle.h"
+#include "compiler/engine/Signing.h"
 #include "compiler/report/Writers.h"
 #include "tools/tare/OutputFile.h"
 #include <fmt/format.h>
@@ -13,11 +14,18 @@ Failure runtimeFailure(const tare_error &error, const std::string &file) {
 
 static llvm::Error fromRuntime(const tare_error &error, const std::string &file) { return llvm::make_error<Failure>(runtimeFailure(error, file)); }
 
-llvm::Expected<EngineHandle> EngineHandle::open(const std::string &path, const std::string &level, bool paranoid) {
+llvm::Expected<EngineHandle> EngineHandle::open(const std::string &path, const std::string &level, bool paranoid, const std::string &publicKey) {
+  std::string key;
+  if (!publicKey.empty()) {
+    auto read = readPublicKey(publicKey);
+    if (!read) return read.takeError();
+    key = *read;
+  }
   tare_options options{};
   options.struct_bytes = sizeof(options);
   options.max_level = level.empty() ? nullptr : level.c_str();
   options.paranoid = paranoid;
+  if (!key.empty()) options.verify_signature = checkSignature, options.verify_user = &key;
   tare_error error{};
   std::shared_ptr<tare_engine_t> engine(tare_engine_open(path.c_str(), &options, &error), [](tare_engine_t *e) { if (e) tare_engine_close(e); });
   if (!engine) {

@@ -42,6 +42,7 @@ void addCompileOptions(CLI::App *c, RawOptions &raw, bool checkOnly) {
   text("--depfile", raw.depfile, "Write a Makefile rule with every file that was read", "FILE")->group(outputs);
   text("--cache-dir", raw.cacheDir, "Keep engines by cache key and reuse them", "DIR")->group(outputs);
   addRepeatable(c, "--fail-on", raw.failOn, "Exit 4 when a candidate is: rejected, frozen, kept-dense (comma-separated)")->type_name("LIST")->group(outputs);
+  if (!checkOnly) text("--sign", raw.sign, "Sign the engine with this Ed25519 private key (PEM)", "KEY")->group(outputs);
   if (!checkOnly) c->add_flag("--verify", raw.verify, "Run engine and source side by side before the engine is written")->group(outputs);
 
   const char *instead = "Instead of compiling";
@@ -112,6 +113,7 @@ static llvm::Error contradictions(const RawOptions &raw, const CompileRequest &r
   struct Pair { bool a, b; const char *text; };
   const Pair pairs[] = {
       {r.stopAfter && !raw.reports.empty() && r.options.stopAfter < Phase::Pruned, true, "--report needs the checks: with --stop-after it takes pruned or a later phase"},
+      {r.stopAfter, !raw.sign.empty(), "--sign signs an engine, --stop-after makes none"},
       {r.stopAfter, raw.verify, "--verify needs an engine, --stop-after makes none"},
       {r.stopAfter, !raw.cacheDir.empty(), "--cache-dir keeps engines, --stop-after makes none"},
       {r.stopAfter, !raw.emitConfig.empty() && r.options.stopAfter < Phase::Pruned, "--emit-config needs the checks: with --stop-after it takes pruned or a later phase"},
@@ -135,7 +137,7 @@ static llvm::Error checkOutputs(const RawOptions &raw, const CompileRequest &r) 
   for (auto &[flag, path] : {std::pair("--emit-config", raw.emitConfig), std::pair("--emit-onnx", raw.emitOnnx), std::pair("--depfile", raw.depfile)})
     if (!path.empty()) outputs.push_back({flag, path});
   std::vector<std::string> taken = {raw.model};
-  for (auto &input : {raw.rules, raw.calibration})
+  for (auto &input : {raw.rules, raw.calibration, raw.sign})
     if (!input.empty()) taken.push_back(input);
   for (size_t i = 0; i < outputs.size(); i++) {
     auto &[flag, path] = outputs[i];
@@ -162,7 +164,7 @@ llvm::Expected<CompileRequest> checkOptions(const RawOptions &raw, bool checkOnl
     r.options.forwardThreshold = rules->forwardThreshold.value_or(r.options.forwardThreshold);
   }
   if (auto error = applyPolicyFlags(raw, r.options)) return error;
-  r.reports = raw.reports, r.emitConfig = raw.emitConfig, r.emitOnnx = raw.emitOnnx, r.depfile = raw.depfile, r.cacheDir = raw.cacheDir;
+  r.reports = raw.reports, r.emitConfig = raw.emitConfig, r.emitOnnx = raw.emitOnnx, r.depfile = raw.depfile, r.cacheDir = raw.cacheDir, r.sign = raw.sign;
   r.dryRun = raw.dryRun, r.printCacheKey = raw.printCacheKey, r.verify = raw.verify;
   r.options.measureAll = checkOnly || !r.reports.empty();
   for (auto &list : raw.failOn) {

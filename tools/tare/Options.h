@@ -14,7 +14,7 @@ struct CompileRequest {
   bool checkOnly = false;      ///< `tare check`
   std::string output;          ///< engine, or MLIR text with --stop-after; empty: none (check) or stdout (--stop-after)
   std::vector<std::string> reports;
-  std::string emitConfig, emitOnnx, depfile, cacheDir;
+  std::string emitConfig, emitOnnx, depfile, cacheDir, sign;
   std::vector<std::string> failOn; ///< rejected, frozen, kept-dense
   bool stopAfter = false, dryRun = false, printCacheKey = false, verify = false, supported = false;
 };
@@ -22,7 +22,7 @@ struct CompileRequest {
 /// Flags as they were written.
 struct RawOptions {
   std::string model, output, rules, policy, calibration, seed, loss, emitConfig, emitOnnx, weightThreshold, forwardThreshold, threads, cacheDir, foldLimit,
-      depfile, stopAfter, precision;
+      depfile, stopAfter, precision, sign;
   std::vector<std::string> targets, reports, keep, only, disabled, failOn;
   bool strictNans = false, verify = false, largeRemoval = false, printCacheKey = false, dryRun = false, supported = false;
 };

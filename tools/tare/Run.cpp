@@ -16,7 +16,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 struct Options {
-  std::string engine, inputs, outputs, threads, target, profile, metrics, fetch;
+  std::string engine, inputs, outputs, threads, target, profile, metrics, fetch, publicKey;
   bool paranoid = false;
 };
 
@@ -88,7 +88,7 @@ llvm::Expected<ExitCode> run(const Options &o, Console &console) {
   for (auto &[flag, path] : {std::pair("--outputs", &o.outputs), std::pair("--profile", &o.profile), std::pair("--metrics", &o.metrics)})
     if (!path->empty())
       if (auto error = checkWritable(flag, *path, {o.engine, o.inputs})) return error;
-  auto engine = EngineHandle::open(o.engine, level, o.paranoid);
+  auto engine = EngineHandle::open(o.engine, level, o.paranoid, o.publicKey);
   if (!engine) return engine.takeError();
   auto names = outputNames(*engine, o.fetch);
   if (!names) return names.takeError();
@@ -154,6 +154,7 @@ void addRunCommand(CLI::App &app, Session &session) {
   c->add_option("--target", o->target, "Highest CPU level to use, e.g. cpu:x86-64-v3 (default: what this machine has)")->type_name("TARGET");
   c->add_option("--profile", o->profile, "Write the time of every step as Chrome trace")->type_name("TRACE.json");
   c->add_option("--metrics", o->metrics, "Write metrics in Prometheus text format")->type_name("FILE");
+  c->add_option("--public-key", o->publicKey, "The engine must be signed with this Ed25519 key (PEM)")->type_name("FILE");
   c->add_flag("--paranoid", o->paranoid, "Check the SHA-256 of the weights, too");
 }
 

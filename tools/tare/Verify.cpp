@@ -22,8 +22,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 struct Options {
   std::vector<std::string> files;
-  std::string golden, gate = "0.1", seed, rules, calibration;
-  bool certificate = false;
+  std::string golden, gate = "0.1", seed, rules, calibration, publicKey;
+  bool certificate = false, paranoid = false;
 };
 
 std::string names(const ArrayMap &arrays) {
@@ -131,7 +131,7 @@ Json toObject(const Comparison &c) { return {{"elements", c.elements}, {"violati
 llvm::Expected<ExitCode> shadow(const Options &o, Console &console) {
   auto gate = parsePercent("--gate", o.gate);
   if (!gate) return gate.takeError();
-  auto engine = EngineHandle::open(o.files[1]);
+  auto engine = EngineHandle::open(o.files[1], "", o.paranoid, o.publicKey);
   if (!engine) return engine.takeError();
   auto cases = loadCases(o, *engine);
   if (!cases) return cases.takeError();
@@ -155,7 +155,7 @@ llvm::Expected<ExitCode> shadow(const Options &o, Console &console) {
 }
 
 llvm::Expected<ExitCode> hashes(const Options &o, Console &console) {
-  auto engine = EngineHandle::open(o.files[0], "", true);
+  auto engine = EngineHandle::open(o.files[0], "", true, o.publicKey);
   if (!engine) return engine.takeError();
   console.out(console.json ? Json{{"verified", true}, {"engine", o.files[0]}}.dump() + "\n" : "all sections match their hashes, weights included\n");
   return ExitCode::Ok;
@@ -224,6 +224,8 @@ void addVerifyCommand(CLI::App &app, Session &session) {
   c->add_option("--calibration", o->calibration, "With --certificate: the calibration of the compile, when it was too large to be stored")->type_name("PATH");
   c->add_option("--golden", o->golden, "Cases with inputs and expected outputs: .npz, or a folder of .npz or test_data_set_N")->type_name("DIR");
   c->add_option("--gate", o->gate, "Largest violation_rate_delta in percent (default 0.1)")->type_name("PERCENT");
+  c->add_option("--public-key", o->publicKey, "The engine must be signed with this Ed25519 key (PEM)")->type_name("FILE");
+  c->add_flag("--paranoid", o->paranoid, "Check the SHA-256 of the weights, too (always on for the form with ENGINE alone)");
   c->add_option("--seed", o->seed, "Seed of the random inputs without --golden (default 0)")->type_name("N");
 }
 

@@ -10,7 +10,7 @@ inline tare::report::Report sampleReport() {
   r.version = "0.1.0", r.modelName = "model.onnx", r.modelSha256 = std::string(64, 'a'), r.modelFormat = "onnx", r.parameters = 3370441;
   r.policy = "strict", r.nanMode = "finite", r.calibrationSource = "file", r.calibrationSha256 = std::string(64, 'b'), r.calibrationSamples = 4;
   r.targets = {"cpu:x86-64-v3"};
-  Candidate pruned{"layers.1.pos_enc", "position_encoding_enhancer", "path", "pruned", "proved", "", "", "zero product", {}, {0.0, ""}, {0.0, ""}, {0.0, ""}, false, {"batch*sequence*2", 256}, 409600};
+  Candidate pruned{"layers.1.pos_enc", "position_encoding_enhancer", "path", "pruned", "proved", "", "", true, "zero product", {}, {0.0, ""}, {0.0, ""}, {0.0, ""}, false, {"batch*sequence*2", 256}, 409600};
   pruned.weights.measured = true, pruned.weights.elements = 204800;
   pruned.weights.tensors = {{"fc1.weight", "f32", std::string(64, 'c'), 81920, 0, 0, 0}};
   Candidate rejected = pruned;
