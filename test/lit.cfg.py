@@ -8,7 +8,7 @@ config.test_format = lit.formats.ShTest(execute_external=False)
 config.suffixes = [".mlir", ".test"]
 config.test_source_root = os.path.join(config.tare_source, "test", config.tare_folder)
 config.test_exec_root = os.path.join(config.tare_build, "test", "lit", config.tare_folder)
-config.excludes = ["CMakeLists.txt", "README.md"]
+config.excludes = ["CMakeLists.txt", "README.md", "Inputs"]
 config.environment["PATH"] = os.pathsep.join([os.path.join(config.tare_build, "bin"), config.llvm_tools, os.environ["PATH"]])
 config.environment["LC_ALL"] = "C"
 config.substitutions.append(("%data", os.path.join(config.tare_build, "data", "models")))
