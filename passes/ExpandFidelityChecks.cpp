@@ -38,7 +38,7 @@ void expand(FidelityCheckOp check) {
   auto bits = b.create<BinaryOp>(loc, tensorType(b.getI1Type(), with({heads})), BinaryKind::Lt, distance, check.getTau());
   auto asFloat = b.create<CastOp>(loc, tensorType(getElementTypeOrSelf(check.getE()), with({heads})), bits);
   auto result = b.create<MatmulOp>(loc, check.getType(), asFloat, check.getE());
-  for (Operation *made : {z.getOperation(), sum.getOperation(), result.getOperation()}) made->setDiscardableAttrs(check->getDiscardableAttrDictionary());
+  for (Operation *made = flat; made != check; made = made->getNextNode()) made->setDiscardableAttrs(check->getDiscardableAttrDictionary());
   tare::replaceBy(check, result.getResult());
 }
 

@@ -1,5 +1,6 @@
 // Cuts main into fusion groups. In: clean and recognised ops. Out: only constants, groups, views and the return; each result of main is its own
 // result of a group. Must hold: no value changes, no value is computed before its operands, a value that main returns stays a result (B05, B08).
+#include "compiler/graph/ModulePath.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "passes/GroupPlanner.h"
 #include "passes/Passes.h"
@@ -28,10 +29,25 @@ struct FormGroupsPass : tare::impl::FormGroupsPassBase<FormGroupsPass> {
       builder.setInsertionPointAfter(group.last());
       auto made = tare::buildGroup(builder, group.root, group.kind, planner.opsOf(group), results);
       made->setDiscardableAttrs(group.root->getDiscardableAttrDictionary());
+      setScope(made, scopeOf(group, planner));
       for (Value result : made.getResults()) moveViewsBehind(result, made);
     }
     tare::eraseDeadOps(*body);
     copyResults(cast<func::ReturnOp>(body->getTerminator()));
+  }
+
+  /// The module path of the group's root; when the source says none for it, the first that another op of the group has.
+  static std::string scopeOf(const tare::PlannedGroup &group, const tare::GroupPlanner &planner) {
+    std::string path = modulePath(group.root);
+    for (Operation *op : planner.opsOf(group)) {
+      if (!path.empty()) break;
+      path = modulePath(op);
+    }
+    return path;
+  }
+
+  static void setScope(GroupOp group, const std::string &path) {
+    if (!path.empty()) group->setAttr(kScopeAttr, StringAttr::get(group.getContext(), path));
   }
 
   /// Views of a result that stood between a sibling and the group that took it in follow the group.
@@ -53,6 +69,7 @@ struct FormGroupsPass : tare::impl::FormGroupsPassBase<FormGroupsPass> {
       auto copy = builder.create<UnaryOp>(value.getLoc(), value.getType(), UnaryKind::Identity, value);
       operand.set(copy.getResult());
       auto group = tare::buildGroup(builder, copy, GroupKind::Pointwise, {copy}, {copy.getResult()});
+      if (Operation *source = tare::behindViews(value).getDefiningOp()) setScope(group, modulePath(source));
       copy.erase();
       returned.insert(group.getResult(0));
     }

@@ -1,6 +1,7 @@
 // graph-inline-layers. In: a module after graph-short-circuit-layers. Out: the same without graph.layer: every layer that is still there was kept (or is
 // a fidelity check), so its body takes its place. Values and names stay as they are.
 #include "compiler/graph/Graph.h"
+#include "compiler/graph/ModulePath.h"
 #include "passes/Passes.h"
 
 using namespace mlir;
@@ -19,6 +20,8 @@ struct InlineLayersPass : impl::InlineLayersPassBase<InlineLayersPass> {
     getOperation().walk([&](graph::LayerOp layer) { layers.push_back(layer); });
     for (graph::LayerOp layer : layers) {
       Block &body = layer.getBody().front();
+      for (Operation &op : body.without_terminator()) // names from metadata or rules would be lost with the region
+        if (graph::modulePath(&op) == graph::modulePath(layer)) op.setAttr(graph::kScopeAttr, layer.getNameAttr());
       body.getArgument(0).replaceAllUsesWith(layer.getInput());
       Operation *yield = body.getTerminator();
       layer.getResult().replaceAllUsesWith(yield->getOperand(0));

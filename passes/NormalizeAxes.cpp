@@ -29,6 +29,7 @@ void lastAxis(SoftmaxOp op) {
   std::swap(dims[axis], dims[last]);
   auto moved = builder.create<TransposeOp>(op.getLoc(), typed(op.getX(), dims), op.getX(), perm);
   auto softmax = builder.create<SoftmaxOp>(op.getLoc(), moved.getType(), moved, static_cast<uint64_t>(last), op.getLog());
+  softmax->setDiscardableAttrs(op->getDiscardableAttrDictionary());
   tare::replaceBy(op, builder.create<TransposeOp>(op.getLoc(), op.getType(), softmax, perm));
 }
 
@@ -76,6 +77,7 @@ void asMatrices(MatmulOp op) {
     result.insert(result.end() - 1, Dim(1));
   }
   auto matmul = builder.create<MatmulOp>(op.getLoc(), typed(op.getResult(), result), lhs, rhs);
+  matmul->setDiscardableAttrs(op->getDiscardableAttrDictionary());
   tare::replaceBy(op, builder.create<ReshapeOp>(op.getLoc(), op.getType(), matmul));
 }
 

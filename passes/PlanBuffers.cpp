@@ -180,7 +180,9 @@ LogicalResult Planner::addGroup(graph::GroupOp group) {
     return failure();
   }
   Operation *root = plan::rootOf(body, graph::stringifyGroupKind(group.getKind()));
-  Step s{{}, {}, {}, -1, {}, flopsOf(group), 0, root->getLoc(), root->getAttr(graph::kScopeAttr)};
+  // Names are the group's: the ops of its body lost theirs, so that equal bodies are equal.
+  Location named = graph::nodeName(group.getLoc()).empty() ? root->getLoc() : group.getLoc();
+  Step s{{}, {}, {}, -1, {}, flopsOf(group), bytesOf(group), named, group->getAttr(graph::kScopeAttr)};
   SmallVector<plan::Storage> storage;
   auto addStorage = [&](int64_t index) {
     Buffer &b = buffers[index];
@@ -195,7 +197,6 @@ LogicalResult Planner::addGroup(graph::GroupOp group) {
       stored.pitch = graph::DimsAttr::get(context, physical);
     }
     b.last = std::max(b.last, step);
-    s.bytes = s.bytes + b.bytes;
     storage.push_back(std::move(stored));
   };
   for (auto [i, operand] : llvm::enumerate(group.getInputs())) {
@@ -211,7 +212,7 @@ LogicalResult Planner::addGroup(graph::GroupOp group) {
   for (Value result : group.getResults()) {
     auto [slot, isNew] = bufferOf.try_emplace(result, -1);
     if (isNew) {
-      int64_t fresh = addBuffer(tensorBuffer("arena", graph::nodeName(root->getLoc()), result));
+      int64_t fresh = addBuffer(tensorBuffer("arena", graph::nodeName(named), result));
       bufferOf[result] = fresh;
     }
     int64_t index = bufferOf[result];
@@ -221,7 +222,7 @@ LogicalResult Planner::addGroup(graph::GroupOp group) {
   }
   s.kernel = kernels.kernelFor(group, storage);
   if (Dim scratch = plan::scratchBytes(s.kernel); !scratch.isConstant(0)) {
-    Buffer b{"per_thread", "", "raw", RankedTensorType::get({}, Builder(context).getF32Type()), scratch, -1, step, step, {}, {}, root->getLoc()};
+    Buffer b{"per_thread", "", "raw", RankedTensorType::get({}, Builder(context).getF32Type()), scratch, -1, step, step, {}, {}, named};
     s.scratch = addBuffer(std::move(b));
   }
   steps.push_back(std::move(s));

@@ -81,28 +81,28 @@ Dim flopsOf(Operation *op) {
       .Default([](Operation *) { return Dim(0); });
 }
 
-Dim bytesOf(Type type) {
-  auto tensor = dyn_cast<RankedTensorType>(type);
-  if (!tensor) return 0;
-  Dim elements = elementCount(dimsOf(tensor));
-  unsigned bits = tensor.getElementType().isInteger(1) ? 8 : tensor.getElementType().getIntOrFloatBitWidth();
-  return bits % 8 == 0 ? elements * Dim(bits / 8) : Dim::floorDiv(elements * Dim(bits) + 7, 8);
+static Dim bytesOf(Type element, const Dim &count) {
+  int64_t bits = element.isInteger(1) ? 8 : element.getIntOrFloatBitWidth();
+  return bits % 8 == 0 ? count * Dim(bits / 8) : Dim::floorDiv(count * Dim(bits) + 7, 8);
 }
 
-/// What the users of `value` read of it: all, or the touched rows when it is a table that is only gathered from or cut.
-static Dim bytesRead(Value value) {
-  Dim touched;
+Dim bytesOf(Type type) {
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  return tensor ? bytesOf(tensor.getElementType(), elementCount(dimsOf(tensor))) : Dim(0);
+}
+
+/// How many elements of `value` its users read: all, or the touched ones of a table that is only gathered from or cut, also behind casts and views.
+static Dim elementsRead(Value value) {
+  Dim all = count(value), touched;
   for (OpOperand &use : value.getUses()) {
     Operation *user = use.getOwner();
-    bool isTable = isa<GatherOp, GatherElementsOp, GatherNDOp, SliceOp>(user) && use.getOperandNumber() == 0;
-    if (auto cast = dyn_cast<CastOp>(user)) {
-      for (Operation *reader : cast->getUsers())
-        if (!isa<GatherOp, SliceOp>(reader)) return bytesOf(value.getType());
-      for (Operation *reader : cast->getUsers()) touched = touched + count(reader->getResult(0)) * Dim(std::max<int64_t>(1, getElementTypeOrSelf(value).getIntOrFloatBitWidth() / 8));
-      continue;
+    Dim part = all;
+    if (use.getOperandNumber() == 0) {
+      if (isa<GatherOp, GatherElementsOp, GatherNDOp, SliceOp>(user)) part = count(user->getResult(0));
+      if (isa<CastOp, DequantizeOp, ReshapeOp, TransposeOp>(user)) part = elementsRead(user->getResult(0));
     }
-    if (!isTable) return bytesOf(value.getType());
-    touched = touched + bytesOf(user->getResult(0).getType());
+    if (part == all) return all;
+    touched = touched + part;
   }
   return touched;
 }
@@ -110,7 +110,8 @@ static Dim bytesRead(Value value) {
 Dim bytesOf(Operation *op) {
   if (auto group = dyn_cast<GroupOp>(op)) {
     Dim sum;
-    for (Value argument : group.getBody().front().getArguments()) sum = sum + bytesRead(argument);
+    for (Value argument : group.getBody().front().getArguments())
+      sum = sum + bytesOf(getElementTypeOrSelf(argument), elementsRead(argument));
     for (Value result : group.getResults()) sum = sum + bytesOf(result.getType());
     return sum;
   }

@@ -3,6 +3,7 @@
 #include "compiler/report/Estimates.h"
 #include "compiler/graph/Cost.h"
 #include "compiler/graph/Graph.h"
+#include "compiler/graph/ModulePath.h"
 #include "compiler/report/Collect.h"
 #include "llvm/ADT/MapVector.h"
 
@@ -18,21 +19,8 @@ Count countAt(const Dim &dim, const std::map<std::string, int64_t> &shape) {
   return {dim.str(), dim.evaluate(valueOf)};
 }
 
-static std::string dotted(llvm::StringRef path) {
-  std::string result;
-  for (char c : path.trim("/. ")) result += c == '/' ? '.' : c;
-  return result;
-}
-
 std::string moduleGroup(Operation *op) {
-  std::string path;
-  if (auto scope = op->getAttrOfType<StringAttr>("graph.scope")) path = dotted(scope.getValue());
-  if (path.empty()) {
-    // A node name is a path when it has a slash; its last part is the op itself.
-    std::string node = graph::nodeName(op->getLoc());
-    llvm::StringRef name(node);
-    if (name.contains('/')) path = dotted(name.rsplit('/').first);
-  }
+  std::string path = graph::modulePath(op);
   llvm::SmallVector<llvm::StringRef> parts;
   llvm::StringRef(path).split(parts, '.', -1, false);
   std::string group;

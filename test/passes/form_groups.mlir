@@ -136,3 +136,17 @@ func.func @main(%x: !a, %y: !b, %z: !b) -> !b {
   %2 = graph.binary <add> %0, %1 : !b, !b -> !b
   return %2 : !b
 }
+
+// -----
+!t = tensor<?x8xf32, #graph.dims<["n", 8]>>
+// A group is named after its root: the module path is the root's scope, else the path in its node's name, else that of another op in it.
+// CHECK-LABEL: func.func @main
+// CHECK: graph.group <gemm>{{.*}} attributes {{{.*}}graph.scope = "layers.3.ffn"
+// CHECK: graph.group <pointwise>{{.*}} attributes {graph.scope = "layers.3.act"
+func.func @main(%x: !t) -> (!t, !t) {
+  %w = graph.constant "w" dense<0.5> : tensor<8x8xf32> -> tensor<8x8xf32>
+  %m = graph.matmul %x, %w {graph.scope = "layers.3.ffn"} : !t, tensor<8x8xf32> -> !t
+  %a = graph.unary <tanh> %m : !t -> !t loc("/layers.3/act/Tanh")
+  %r = graph.unary <relu> %a : !t -> !t
+  return %m, %r : !t, !t
+}

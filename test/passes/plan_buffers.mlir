@@ -1,5 +1,5 @@
 // Groups become dispatches over buffers: equal bodies share a kernel, a reshape is a view, a returned value is written into its output, an arena buffer knows its steps.
-// RUN: tare-opt %s --plan-buffers | FileCheck %s
+// RUN: tare-opt %s --plan-buffers --split-input-file --mlir-print-debuginfo --mlir-print-local-scope | FileCheck %s
 !x = tensor<?x8xf32, #graph.dims<["n", 8]>>
 !v = tensor<?x2x4xf32, #graph.dims<["n", 2, 4]>>
 
@@ -16,10 +16,10 @@
 // CHECK: plan.buffer "arena" "a" {{.*}} {last = 2 : i64}
 // CHECK: plan.buffer "arena" "b" {{.*}} {first = 1 : i64, last = 2 : i64}
 // CHECK: plan.buffer "weight" "w" tensor<8x8xf32> <[1024]> {{.*}}packing = "panel32"
-// CHECK: plan.buffer "arena" "c" {{.*}} {first = 2 : i64, last = 3 : i64}
+// CHECK: plan.buffer "arena" "/layers.0/ffn/MatMul" {{.*}} {first = 2 : i64, last = 3 : i64}
 // CHECK: plan.dispatch @pointwise_f32_8_relu "pointwise" [0] -> [2]
 // CHECK: plan.dispatch @pointwise_f32_8_relu "pointwise" [2] -> [3]
-// CHECK: plan.dispatch @gemm_f32_8x8_add "gemm" [3, 4, 2] -> [5]
+// CHECK: plan.dispatch @gemm_f32_8x8_add "gemm" [3, 4, 2] -> [5] {bytes = #graph.dims<["96*n + 256"]>, flops = #graph.dims<["136*n"]>, graph.scope = "layers.0.ffn"} loc("/layers.0/ffn/MatMul")
 // CHECK: plan.dispatch @pointwise_f32_2x4_neg "pointwise" [5] -> [1]
 func.func @main(%x: !x {graph.name = "x"}) -> (!v {graph.name = "y"}) {
   %w = graph.constant "w" dense<0.5> : tensor<8x8xf32> -> tensor<8x8xf32>
@@ -33,12 +33,12 @@ func.func @main(%x: !x {graph.name = "x"}) -> (!v {graph.name = "y"}) {
     %1 = graph.unary <relu> %a : !x -> !x loc("b")
     graph.yield %1 : !x
   }
-  %3 = graph.group <gemm>(%2, %w, %0) : (!x, tensor<8x8xf32>, !x) -> !x {
+  %3 = graph.group <gemm>(%2, %w, %0) attributes {graph.scope = "layers.0.ffn"} : (!x, tensor<8x8xf32>, !x) -> !x {
   ^bb0(%a: !x, %b: tensor<8x8xf32>, %c: !x):
     %1 = graph.matmul %a, %b : !x, tensor<8x8xf32> -> !x loc("c")
     %4 = graph.binary <add> %1, %c : !x, !x -> !x
     graph.yield %4 : !x
-  }
+  } loc("/layers.0/ffn/MatMul")
   %5 = graph.reshape %3 : !x -> !v
   %6 = graph.group <pointwise>(%5) : (!v) -> !v {
   ^bb0(%a: !v):
@@ -46,4 +46,21 @@ func.func @main(%x: !x {graph.name = "x"}) -> (!v {graph.name = "y"}) {
     graph.yield %1 : !v
   }
   return %6 : !v
+}
+
+// -----
+// A step touches the rows that its ids name, in the type they are stored in, never the whole table: 8 for the id, 2*4 read, 4*4 written.
+// CHECK: plan.dispatch @{{.*}} "pointwise" [2, 0] -> [1] {bytes = #graph.dims<["32*n"]>, flops = #graph.dims<[0]>, graph.scope = "embed"} loc("/embed/Gather")
+!i = tensor<?xi64, #graph.dims<["n"]>>
+!h = tensor<?x4xf16, #graph.dims<["n", 4]>>
+!y = tensor<?x4xf32, #graph.dims<["n", 4]>>
+func.func @main(%i: !i {graph.name = "ids"}) -> (!y {graph.name = "y"}) {
+  %t = graph.constant "table" dense<0.5> : tensor<1000x4xf16> -> tensor<1000x4xf16>
+  %0 = graph.group <pointwise>(%t, %i) attributes {graph.scope = "embed"} : (tensor<1000x4xf16>, !i) -> !y {
+  ^bb0(%a: tensor<1000x4xf16>, %b: !i):
+    %1 = graph.cast %a : tensor<1000x4xf16> -> tensor<1000x4xf32>
+    %2 = graph.gather %1[%b] 0 : tensor<1000x4xf32>, !i -> !y
+    graph.yield %2 : !y
+  } loc("/embed/Gather")
+  return %0 : !y
 }

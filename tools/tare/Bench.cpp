@@ -28,7 +28,7 @@ double median(const std::vector<double> &sorted) {
 }
 
 struct Step {
-  std::string name, kind;
+  std::string name, kind, layer;
   double ms = 0;
   int64_t flops = 0, bytes = 0;
 };
@@ -59,7 +59,7 @@ llvm::Expected<std::vector<Step>> profileSteps(const EngineHandle &engine, const
       tare_step_info info{};
       tare_error error{};
       if (tare_context_step_info(request->get(), i, &info, &error) != TARE_OK) return llvm::make_error<Failure>(runtimeFailure(error, engine.path));
-      steps[i] = {info.name, info.kind, 0, info.flops, info.memory_bytes};
+      steps[i] = {info.name, info.kind, info.layer, 0, info.flops, info.memory_bytes};
       ms[i].push_back(static_cast<double>(std::max<int64_t>(info.nanoseconds, 0)) / 1e6);
     }
   }
@@ -73,10 +73,13 @@ llvm::Expected<std::vector<Step>> profileSteps(const EngineHandle &engine, const
 std::string stepTable(const std::vector<Step> &steps) {
   double all = 0;
   for (auto &s : steps) all += s.ms;
-  std::string text = fmt::format("\n  {:>9} {:>6} {:>9} {:>9}  {:<13} {}\n", "ms", "share", "GFLOP/s", "GB/s", "kind", "step");
+  size_t width = 5; // of the column of layers
+  for (auto &s : steps) width = std::max(width, std::min<size_t>(s.layer.size(), 32));
+  std::string text = fmt::format("\n  {:>9} {:>6} {:>9} {:>9}  {:<13} {:<{}} {}\n", "ms", "share", "GFLOP/s", "GB/s", "kind", "layer", width, "step");
+  auto perSecond = [](int64_t count, double ms) { return ms > 0 ? fmt::format("{:.1f}", static_cast<double>(count) / ms / 1e6) : "-"; };
   for (auto &s : steps)
-    text += fmt::format("  {:>9.4f} {:>5.1f}% {:>9} {:>9}  {:<13} {}\n", s.ms, all > 0 ? 100 * s.ms / all : 0, s.ms > 0 ? fmt::format("{:.1f}", static_cast<double>(s.flops) / s.ms / 1e6) : "-",
-                        s.ms > 0 ? fmt::format("{:.1f}", static_cast<double>(s.bytes) / s.ms / 1e6) : "-", s.kind, report::escapeTerminal(s.name));
+    text += fmt::format("  {:>9.4f} {:>5.1f}% {:>9} {:>9}  {:<13} {:<{}} {}\n", s.ms, all > 0 ? 100 * s.ms / all : 0, perSecond(s.flops, s.ms), perSecond(s.bytes, s.ms), s.kind,
+                        report::escapeTerminal(s.layer), width, report::escapeTerminal(s.name));
   return text;
 }
 
@@ -109,7 +112,7 @@ llvm::Expected<ExitCode> bench(const Options &o, Console &console) {
   if (console.json) {
     nlohmann::ordered_json object = {{"median_ms", median(*list)}, {"min_ms", list->front()}, {"p95_ms", quantile(*list, 0.95)}, {"p99_ms", quantile(*list, 0.99)},
                                      {"repeat", *repeat}, {"threads", *threads}, {"isa", isa}, {"steps", nlohmann::ordered_json::array()}};
-    for (auto &s : *steps) object["steps"].push_back({{"name", s.name}, {"kind", s.kind}, {"ms", s.ms}, {"flops", s.flops}, {"bytes", s.bytes}});
+    for (auto &s : *steps) object["steps"].push_back({{"name", s.name}, {"kind", s.kind}, {"layer", s.layer}, {"ms", s.ms}, {"flops", s.flops}, {"bytes", s.bytes}});
     console.out(object.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
   } else {
     console.out(fmt::format("median {:.3f} ms  min {:.3f}  p95 {:.3f}  p99 {:.3f}  ({} runs, {} threads, {})\n", median(*list), list->front(), quantile(*list, 0.95), quantile(*list, 0.99), *repeat, *threads, isa) + stepTable(*steps));

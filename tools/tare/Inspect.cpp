@@ -80,7 +80,8 @@ std::string planText(const Json &plan) {
   std::string text = fmt::format("{} inputs, {} outputs, {} buffers, {} steps\n", plan["inputs"].size(), plan["outputs"].size(), plan["buffers"].size(), plan["steps"].size());
   int number = 0;
   for (auto &s : plan["steps"])
-    text += fmt::format("  {:>4}  {:<13} {:<40} {}\n", number++, s["kind"].get<std::string>(), s["kernel"].get<std::string>(), report::escapeTerminal(s["name"].get<std::string>()));
+    text += fmt::format("  {:>4}  {:<13} {:<40} {:<24} {}\n", number++, s["kind"].get<std::string>(), s["kernel"].get<std::string>(),
+                        report::escapeTerminal(s["layer"].get<std::string>()), report::escapeTerminal(s["name"].get<std::string>()));
   return text;
 }
 
