@@ -1,0 +1,70 @@
+"""What `tare verify MODEL ENGINE --golden` counts as a violation (spec 12): any changed argmax over the last axis, however close the two elements are; among
+equal elements any one is the largest. In: TARE, TARE_DATA, ENGINE (contract-lm). Golden outputs are the engine's own with single elements changed, so
+that every count is known. Standard library only.
+"""
+import json
+import os
+import pathlib
+import struct
+import subprocess
+import sys
+import tempfile
+import unittest
+import zipfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "error" / "cli"))
+from npz import int64, npy, write_npz  # noqa: E402
+
+TARE = os.environ["TARE"]
+MODEL = pathlib.Path(os.environ["TARE_DATA"]) / "contract-lm" / "contract-lm.onnx"
+ENGINE = os.environ["ENGINE"]
+IDS, WIDTH = [256, 67, 108, 97, 117, 115, 101, 32], 260
+
+
+class Verify(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="tare-verify-")
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        inputs, outputs = write_npz(self.folder / "in.npz", {"input_ids": int64([1, len(IDS)], IDS)}), self.folder / "out.npz"
+        subprocess.run([TARE, "run", ENGINE, "--inputs", inputs, "--outputs", outputs, "--quiet"], check=True)
+        with zipfile.ZipFile(outputs) as archive:
+            self.logits = list(struct.unpack("<%df" % (len(IDS) * WIDTH), archive.read("logits.npy")[-4 * len(IDS) * WIDTH:]))
+
+    def counts(self):
+        """Violations and changed argmax of the engine against `self.logits`."""
+        golden = self.folder / "golden"
+        golden.mkdir()
+        logits = npy("<f4", [1, len(IDS), WIDTH], struct.pack("<%df" % len(self.logits), *self.logits))
+        write_npz(golden / "a.npz", {"input_ids": int64([1, len(IDS)], IDS), "logits": logits})
+        done = subprocess.run([TARE, "verify", MODEL, ENGINE, "--golden", golden, "--gate", "100", "--json"], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        case = json.loads(done.stdout)["cases"][0]["engine_golden"]
+        return case["violations"], case["changed_argmax"]
+
+    def best_two(self, row):
+        order = sorted(range(row * WIDTH, (row + 1) * WIDTH), key=lambda i: -self.logits[i])
+        return order[:2]
+
+    def widen_tolerance(self):
+        """One violation that makes every other element of the output agree: the tolerance follows the largest element."""
+        self.logits[self.best_two(0)[0]] = 1e6
+
+    def test_unchanged(self):
+        self.assertEqual(self.counts(), (0, 0))
+
+    def test_a_changed_argmax_within_the_tolerance_is_a_violation(self):
+        self.widen_tolerance()
+        first, second = self.best_two(3)
+        self.logits[first], self.logits[second] = self.logits[second], self.logits[first]
+        self.assertEqual(self.counts(), (2, 1))
+
+    def test_a_tie_has_no_single_argmax(self):
+        self.widen_tolerance()
+        first, second = self.best_two(3)
+        self.logits[first] = self.logits[second]
+        self.assertEqual(self.counts(), (1, 0))
+
+
+if __name__ == "__main__":
+    unittest.main()
