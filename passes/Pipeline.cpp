@@ -105,8 +105,8 @@ static LogicalResult checkDisabled(ModuleOp module, Options options) {
     if (row != std::end(table) && !row->required) continue;
     auto diagnostic = emitError(module.getLoc()) << (row == std::end(table) ? "no pass is called '" : "this pass cannot be left out: '") << name << "'";
     auto &note = diagnostic.attachNote() << "passes that --disable-pass takes:";
-    for (auto &r : table)
-      if (!r.required) note << " " << r.name;
+    for (const PassRow *r = std::begin(table); r != std::end(table); ++r) // a pass that runs twice is named once
+      if (!r->required && llvm::none_of(ArrayRef(std::begin(table), r), [&](const PassRow &before) { return before.name == r->name; })) note << " " << r->name;
     return failure();
   }
   return success();
