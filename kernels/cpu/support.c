@@ -88,28 +88,17 @@ TARE_SUPPORT __bf16 __truncsfbf2(float x) {
   union { uint16_t u; __bf16 b; } v = {bf16_bits(x)};
   return v.b;
 }
-TARE_SUPPORT __bf16 __truncdfbf2(double x) {
-  /* Round to odd first, so that the second rounding cannot undo the first. */
-  float f = (float)x;
-  union { float f; uint32_t u; } v = {f};
-  if ((double)f != x && x == x && (v.u & 0x7fffffff) < 0x7f800000) {
-    const double back = f, magnitude = x < 0 ? -x : x, rounded = back < 0 ? -back : back;
-    if (rounded > magnitude) v.u -= 1;
-    v.u |= 1;
-  } else if ((v.u & 0x7fffffff) == 0x7f800000 && x - x == 0) {
-    v.u -= 1; /* a finite double beyond f32: the largest odd float, which rounds to infinity */
-  }
-  return __truncsfbf2(v.f);
+/* A double as the float next to it whose last bit is 1, unless it is a float itself: a second rounding, to 16 bits, then gives what rounding once would.
+ * A finite double beyond f32 becomes the largest float, which is odd and rounds to infinity. */
+static float round_to_odd(double x) {
+  union { float f; uint32_t u; } v = {(float)x};
+  const double back = v.f, magnitude = x < 0 ? -x : x, rounded = back < 0 ? -back : back;
+  if (back == x || x != x || magnitude - magnitude != 0) return v.f;
+  if (rounded > magnitude) v.u -= 1; /* towards zero, infinity included */
+  v.u |= 1;
+  return v.f;
 }
-TARE_SUPPORT _Float16 __truncdfhf2(double x) {
-  float f = (float)x;
-  union { float f; uint32_t u; } v = {f};
-  if ((double)f != x && x == x && (v.u & 0x7fffffff) < 0x7f800000) {
-    const double back = f, magnitude = x < 0 ? -x : x, rounded = back < 0 ? -back : back;
-    if (rounded > magnitude) v.u -= 1;
-    v.u |= 1;
-  }
-  return (_Float16)v.f;
-}
+TARE_SUPPORT __bf16 __truncdfbf2(double x) { return __truncsfbf2(round_to_odd(x)); }
+TARE_SUPPORT _Float16 __truncdfhf2(double x) { return (_Float16)round_to_odd(x); }
 TARE_SUPPORT _Float16 __truncsfhf2(float x) { return (_Float16)x; } /* one instruction at every level (F16C) */
 TARE_SUPPORT float __extendhfsf2(_Float16 x) { return (float)x; }

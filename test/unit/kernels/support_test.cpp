@@ -71,6 +71,22 @@ TEST(Support, Bf16RoundsToNearestEven) {
   EXPECT_EQ(bits(support_truncdfbf2(1.0 + 1.0 / 256 - 1e-12)), 0x3f80);
   EXPECT_EQ(bits(support_truncdfbf2(-1e300)), 0xff80);
 }
+/// Doubles a hair beside, and exactly at, the middle of two neighbours: rounding twice would get these wrong.
+template <typename Narrow, typename Round> void roundsOnce(Round round, uint16_t infinity) {
+  auto value = [](uint16_t u) { Narrow n; memcpy(&n, &u, 2); return double(float(n)); };
+  for (uint16_t u = 1; u + 1 < infinity; ++u) {
+    const double low = value(u), high = value(uint16_t(u + 1)), middle = low + (high - low) / 2, hair = middle * 0x1p-50;
+    for (double sign : {1.0, -1.0}) {
+      ASSERT_EQ(double(float(round(sign * (middle - hair)))), sign * low) << u;
+      ASSERT_EQ(double(float(round(sign * (middle + hair)))), sign * high) << u;
+      ASSERT_EQ(double(float(round(sign * middle))), sign * (u % 2 ? high : low)) << u;
+    }
+  }
+}
+TEST(Support, NarrowFloatsFromDoubleRoundOnce) {
+  roundsOnce<__bf16>(support_truncdfbf2, 0x7f80);
+  roundsOnce<_Float16>(support_truncdfhf2, 0x7c00);
+}
 TEST(Support, F16FromDoubleRoundsOnce) {
   EXPECT_EQ(float(support_truncdfhf2(1.0 + 1.0 / 2048 + 1e-13)), 1.0f + 1.0f / 1024);
   EXPECT_EQ(float(support_truncdfhf2(1.0 + 1.0 / 2048 - 1e-13)), 1.0f);
