@@ -3,9 +3,12 @@
 // each pass its part of CompileOptions.
 #include "passes/Pipeline.h"
 #include "compiler/checks/Rules.h"
+#include "compiler/plan/Plan.h"
+#include "mlir/IR/DialectResourceBlobManager.h"
 #include "mlir/Pass/PassManager.h"
 #include "passes/Contracts.h"
 #include "passes/Passes.h"
+#include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/STLExtras.h"
 
 using namespace mlir;
@@ -121,6 +124,34 @@ LogicalResult runPipeline(ModuleOp module, Options options, function_ref<void(Ph
     addPhase(manager, phase, options);
     if (failed(manager.run(module)) || failed(checkContract(phase, module))) return failure();
     if (onPhase) onPhase(phase, module);
+  }
+  return success();
+}
+
+using ResourceKeys = llvm::SmallDenseSet<const void *>;
+static ResourceKeys resourcesOf(ModuleOp module) {
+  ResourceKeys keys;
+  module.walk([&](graph::ConstantOp op) {
+    if (auto value = dyn_cast<DenseResourceElementsAttr>(op.getValue())) keys.insert(value.getRawHandle().getResource());
+  });
+  return keys;
+}
+
+LogicalResult withPlan(ModuleOp module, Options options, function_ref<void(plan::ProgramOp)> use) {
+  ResourceKeys sources = resourcesOf(module);
+  OwningOpRef<ModuleOp> copy = module.clone();
+  ScopedDiagnosticHandler quiet(module.getContext(), [](Diagnostic &d) { return success(d.getSeverity() != DiagnosticSeverity::Error); });
+  PassManager manager(module.getContext());
+  manager.addPass(createInlineLayersPass());
+  for (Phase phase : {Phase::Clean, Phase::Fused, Phase::Planned}) addPhase(manager, phase, options);
+  if (failed(manager.run(*copy))) return failure();
+  for (auto program : copy->getOps<plan::ProgramOp>()) {
+    use(program);
+    // Folded weights would stay in the context beside those of the real compile.
+    program.walk([&](plan::BufferOp buffer) {
+      auto value = dyn_cast_if_present<DenseResourceElementsAttr>(buffer.getValueAttr());
+      if (value && !sources.contains(value.getRawHandle().getResource())) value.getRawHandle().getResource()->setBlob(AsmResourceBlob());
+    });
   }
   return success();
 }

@@ -9,6 +9,9 @@
 #include <memory>
 
 namespace tare {
+namespace plan {
+class ProgramOp;
+}
 
 /// One row of the pipeline: which pass runs in which phase. A required pass cannot be disabled.
 struct PassRow {
@@ -34,5 +37,9 @@ std::optional<Phase> phaseOf(llvm::StringRef name);
 /// `onPhase` after it. Diagnostics go to the context's handlers. Fails on the first failing pass or broken contract, and on a disabled
 /// pass that does not exist or is required.
 mlir::LogicalResult runPipeline(mlir::ModuleOp module, const CompileOptions &options, llvm::function_ref<void(Phase, mlir::ModuleOp)> onPhase = {});
+
+/// Plans a copy of a module that stands after `checked` or `pruned`, with every layer that is still there kept, and shows it to `use`: for estimates. What the
+/// passes have to say about the copy is not repeated; errors go to the context's handlers.
+mlir::LogicalResult withPlan(mlir::ModuleOp module, const CompileOptions &options, llvm::function_ref<void(plan::ProgramOp)> use);
 
 } // namespace tare

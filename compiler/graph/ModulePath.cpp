@@ -13,15 +13,14 @@ static std::string dotted(StringRef path) {
 }
 
 std::string modulePath(Operation *op) {
-  for (; op && isa<GraphDialect>(op->getDialect()); op = op->getParentOp()) {
-    if (auto layer = dyn_cast<LayerOp>(op)) return dotted(layer.getName());
-    if (auto scope = op->getAttrOfType<StringAttr>(kScopeAttr); scope && !scope.empty()) return dotted(scope.getValue());
-    // A node name is a path when it has a slash; its last part is the op itself.
-    std::string node = nodeName(op->getLoc());
-    if (StringRef name(node); name.contains('/'))
-      if (std::string path = dotted(name.rsplit('/').first); !path.empty()) return path;
-  }
-  return "";
+  if (auto layer = dyn_cast<LayerOp>(op)) return dotted(layer.getName());
+  if (auto scope = op->getAttrOfType<StringAttr>(kScopeAttr); scope && !scope.empty()) return dotted(scope.getValue());
+  // A node name is a path when it has a slash; its last part is the op itself.
+  std::string node = nodeName(op->getLoc());
+  if (StringRef name(node); name.contains('/'))
+    if (std::string path = dotted(name.rsplit('/').first); !path.empty()) return path;
+  auto layer = op->getParentOfType<LayerOp>();
+  return layer ? dotted(layer.getName()) : "";
 }
 
 } // namespace tare::graph

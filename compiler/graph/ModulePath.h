@@ -1,4 +1,4 @@
-// Where in the source's module tree an op belongs. In: an op of the graph dialect. Out: a dotted path such as "layers.7.pos_enc.fc1", "" when the source
+// Where in the source's module tree an op belongs. In: an op of the graph or plan dialect. Out: a dotted path such as "layers.7.pos_enc.fc1", "" when the source
 // says nothing. Plans, profiles, estimates and progress all speak of modules by this one name.
 #pragma once
 #include "mlir/IR/Operation.h"

@@ -14,9 +14,9 @@ struct ModelInfo {
   std::vector<std::string> warnings;
 };
 
-/// Everything but the pruned plan's estimates. `module` is as phase `checked` leaves it.
+/// Everything but memory and the pruned plan's estimates. `module` is as phase `checked` leaves it.
 Report collect(mlir::ModuleOp module, const ModelInfo &model, const CompileOptions &options);
-/// Adds the heatmap and the estimates of the graph after removals; `module` is as phase `pruned` leaves it.
+/// Adds the heatmap and the FLOPs of the graph after removals; `module` is as phase `pruned` leaves it.
 void addPruned(Report &report, mlir::ModuleOp module);
 
 /// The module group an op counts for: its path up to and with the first numbered segment ("layers.7"), "embed", or "" without any path.

@@ -1,10 +1,12 @@
-// Sums compiler/graph/Cost over a graph: totals, per module group, and the picture of the graph. In: a module. Out: parts of a Report. Holds: ops inside
-// graph.layer count once, containers count nothing; a symbol that the report's shape lacks leaves the formula and no number.
+// Sums compiler/graph/Cost over a graph and reads the memory of its plan: totals, per module group, and the picture of the graph. In: a module. Out: parts of a
+// Report. Holds: ops inside graph.layer count once, containers count nothing; a symbol that the report's shape lacks leaves the formula and no number.
 #include "compiler/report/Estimates.h"
 #include "compiler/graph/Cost.h"
 #include "compiler/graph/Graph.h"
 #include "compiler/graph/ModulePath.h"
+#include "compiler/plan/Footprint.h"
 #include "compiler/report/Collect.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/MapVector.h"
 
 using namespace mlir;
@@ -33,13 +35,9 @@ std::string moduleGroup(Operation *op) {
 }
 
 namespace {
-struct Sum {
-  Dim flops, bytes;
-  int64_t ops = 0;
-};
 struct Totals {
-  Sum all;
-  llvm::MapVector<std::string, Sum, std::map<std::string, unsigned>> groups;
+  Dim all;
+  llvm::MapVector<std::string, Dim, std::map<std::string, unsigned>> groups;
 };
 } // namespace
 
@@ -47,27 +45,27 @@ static bool isContainer(Operation *op) {
   return llvm::isa<graph::LayerOp, graph::GroupOp, graph::YieldOp, graph::ConstantOp>(op) || op->getName().getDialectNamespace() != "graph";
 }
 
-static Totals totalsOf(ModuleOp module) {
+static Totals flopsByGroup(ModuleOp module) {
   Totals totals;
   module.walk<WalkOrder::PreOrder>([&](Operation *op) {
     if (isContainer(op)) return;
-    Dim flops = flopsOf(op), bytes = bytesOf(op);
-    Sum &group = totals.groups[moduleGroup(op)];
-    for (Sum *sum : {&totals.all, &group}) sum->flops = sum->flops + flops, sum->bytes = sum->bytes + bytes, sum->ops++;
+    Dim flops = flopsOf(op);
+    Dim &group = totals.groups[moduleGroup(op)];
+    totals.all = totals.all + flops, group = group + flops;
   });
   return totals;
 }
 
-static Estimate estimateOf(const Sum &sum, const std::map<std::string, int64_t> &shape) {
-  return {countAt(sum.flops, shape), countAt(sum.bytes, shape)};
-}
+static std::string shownGroup(const std::string &group) { return group.empty() ? "(no module path)" : group; }
 
-static void chooseShape(Report &report, const Totals &totals) {
-  for (auto *dim : {&totals.all.flops, &totals.all.bytes})
-    for (auto &symbol : dim->symbols()) {
-      llvm::StringRef name(symbol);
-      report.shape[symbol] = name.contains_insensitive("batch") || name == "B" || name == "N" ? 1 : name.contains_insensitive("past") ? 0 : 128;
-    }
+static void chooseShape(Report &report, ModuleOp module) {
+  auto main = module.lookupSymbol<func::FuncOp>("main");
+  for (BlockArgument argument : main.getArguments())
+    for (auto &dim : graph::dimsOf(argument))
+      for (auto &symbol : dim.symbols()) {
+        llvm::StringRef name(symbol);
+        report.shape[symbol] = name.contains_insensitive("batch") || name == "B" || name == "N" ? 1 : name.contains_insensitive("past") ? 0 : 128;
+      }
 }
 
 static void addPicture(Report &report, ModuleOp module) {
@@ -91,23 +89,34 @@ static void addPicture(Report &report, ModuleOp module) {
 }
 
 void addFull(Report &report, ModuleOp module) {
-  Totals totals = totalsOf(module);
-  chooseShape(report, totals);
-  report.full = report.pruned = estimateOf(totals.all, report.shape);
-  for (auto &[group, sum] : totals.groups) {
-    Estimate e = estimateOf(sum, report.shape);
-    report.layers.push_back({group.empty() ? "(no module path)" : group, e, {{"0", 0}, {"0", 0}}});
-  }
+  Totals totals = flopsByGroup(module);
+  chooseShape(report, module);
+  report.full = report.pruned = {countAt(totals.all, report.shape), {"0", 0}};
+  for (auto &[group, flops] : totals.groups)
+    report.layers.push_back({shownGroup(group), {countAt(flops, report.shape), {"0", 0}}, {{"0", 0}, {"0", 0}}});
   addPicture(report, module);
 }
 
 void addPrunedEstimates(Report &report, ModuleOp module) {
-  Totals totals = totalsOf(module);
-  report.pruned = estimateOf(totals.all, report.shape);
+  Totals totals = flopsByGroup(module);
+  report.pruned.flops = countAt(totals.all, report.shape);
   for (auto &layer : report.layers) {
-    auto found = totals.groups.find(layer.layer == "(no module path)" ? "" : layer.layer);
-    if (found != totals.groups.end()) layer.pruned = estimateOf(found->second, report.shape);
+    auto found = totals.groups.find(layer.layer == shownGroup("") ? "" : layer.layer);
+    if (found != totals.groups.end()) layer.pruned.flops = countAt(found->second, report.shape);
   }
 }
+
+static void addMemory(Report &report, plan::ProgramOp program, Estimate Report::*total, Estimate LayerEstimate::*part) {
+  plan::Footprint footprint = plan::footprintOf(program, [](plan::DispatchOp step) { return moduleGroup(step); });
+  (report.*total).memory = countAt(footprint.all, report.shape);
+  for (auto &[group, bytes] : footprint.parts) {
+    auto row = llvm::find_if(report.layers, [name = shownGroup(group)](const LayerEstimate &l) { return l.layer == name; });
+    if (row == report.layers.end()) row = report.layers.insert(row, {shownGroup(group), {{"0", 0}, {"0", 0}}, {{"0", 0}, {"0", 0}}});
+    ((*row).*part).memory = countAt(bytes, report.shape);
+  }
+}
+
+void addFullMemory(Report &report, plan::ProgramOp program) { addMemory(report, program, &Report::full, &LayerEstimate::full); }
+void addPrunedMemory(Report &report, plan::ProgramOp program) { addMemory(report, program, &Report::pruned, &LayerEstimate::pruned); }
 
 } // namespace tare::report

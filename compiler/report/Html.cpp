@@ -23,7 +23,7 @@ static std::string pair(const char *label, const Count &before, const Count &aft
 }
 
 std::string estimates(const Report &r) {
-  std::string text = fmt::format("<div class=\"panel\"><p class=\"soft\">At {}. A multiply-add counts as 2 FLOPs; memory is what weights and activations touch.</p><div class=\"pairs\">\n", shapeText(r));
+  std::string text = fmt::format("<div class=\"panel\"><p class=\"soft\">At {}. A multiply-add counts as 2 FLOPs; memory is what a run holds: weights, inputs, outputs, and the activations alive at its fullest step.</p><div class=\"pairs\">\n", shapeText(r));
   text += pair("FLOPs", r.full.flops, r.pruned.flops, readableCount) + pair("Memory", r.full.memory, r.pruned.memory, readableBytes) + "</div>\n";
   text += "<div class=\"inner\"><table><thead><tr><th>Module</th><th class=\"r\">FLOPs before</th><th class=\"r\">after</th><th class=\"r\">change</th><th class=\"r\">Memory before</th><th class=\"r\">after</th></tr></thead><tbody>\n";
   for (auto &l : r.layers)

@@ -11,7 +11,7 @@ std::string summary(const Report &r) {
   text += card("Kept", fmt::format("{}", r.count("rejected") + r.count("frozen")), fmt::format("{} rejected, {} frozen", r.count("rejected"), r.count("frozen")), r.count("rejected") ? "bad" : "");
   auto both = [](const std::string &before, const std::string &after) { return before == after ? before : before + " \u2192 " + after; };
   text += card("FLOPs", change(r.full.flops, r.pruned.flops), both(readableCount(r.full.flops.value), readableCount(r.pruned.flops.value)));
-  text += card("Memory touched", change(r.full.memory, r.pruned.memory), both(readableBytes(r.full.memory.value), readableBytes(r.pruned.memory.value)));
+  text += card("Memory", change(r.full.memory, r.pruned.memory), both(readableBytes(r.full.memory.value), readableBytes(r.pruned.memory.value)));
   int64_t bytes = 0;
   for (auto &c : r.candidates)
     if (c.verdict == "pruned") bytes += c.savedBytes.value_or(0);

@@ -69,7 +69,7 @@ struct HeatmapRow {
   Measured contribution, gradientNorm, flopsShare;
 };
 
-/// Estimate of one plan: FLOPs (a multiply-add is 2), and bytes of weights and activations that a run touches.
+/// Estimate of one plan: FLOPs (a multiply-add is 2), and the bytes that a run holds: weights, inputs, outputs, scratch memory at the fullest step.
 struct Estimate {
   Count flops, memory;
 };

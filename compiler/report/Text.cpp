@@ -74,7 +74,7 @@ std::string toText(const Report &r) {
   for (auto &c : r.candidates)
     if (!c.line.empty()) text += "  " + escapeTerminal(c.line) + "\n";
   if (!r.couldBeRemoved.empty()) text += "\nCould be removed under another policy:\n" + candidateTable(r.couldBeRemoved);
-  text += fmt::format("\nEstimates at {} (a multiply-add is 2 FLOPs; memory: weights and activations touched)\n", shapeText(r));
+  text += fmt::format("\nEstimates at {} (a multiply-add is 2 FLOPs; memory: weights, inputs, outputs, and activations at the fullest step)\n", shapeText(r));
   text += table({{"", "full", "pruned", "change"},
                  {"FLOPs", readableCount(r.full.flops.value), readableCount(r.pruned.flops.value), change(r.full.flops.value, r.pruned.flops.value)},
                  {"memory", readableBytes(r.full.memory.value), readableBytes(r.pruned.memory.value), change(r.full.memory.value, r.pruned.memory.value)}},

@@ -5,7 +5,9 @@
 #include "compiler/codegen/cpu/Backend.h"
 #include "compiler/codegen/cpu/EmitKernels.h"
 #include "compiler/engine/EngineWriter.h"
+#include "compiler/plan/Plan.h"
 #include "compiler/report/Collect.h"
+#include "compiler/report/Estimates.h"
 #include "compiler/report/Writers.h"
 #include "passes/Pipeline.h"
 #include "tools/tare/Diagnostics.h"
@@ -40,19 +42,29 @@ llvm::Expected<Compiled> runPasses(ImportedModel &model, const CompileOptions &o
   Compiled compiled;
   auto stage = [&](size_t index) { if (progress) progress->stage(index); };
   stage(1);
+  auto &report = compiled.report;
+  bool planned = true; // estimates: memory is that of plans, before and after removals
+  auto removesSome = [&] { return llvm::any_of(report.candidates, [](auto &c) { return c.verdict == "pruned"; }); };
+  auto addMemory = [&](plan::ProgramOp program) {
+    report::addPrunedMemory(report, program);
+    if (!removesSome()) report::addFullMemory(report, program);
+  };
   auto onPhase = [&](Phase phase, mlir::ModuleOp module) {
     if (phase == Phase::Checked) {
       report::ModelInfo info{model.name, model.format, model.sha256, static_cast<int64_t>(model.parameters), model.warnings};
-      compiled.report = report::collect(module, info, options);
+      report = report::collect(module, info, options);
       compiled.certificate = checks::makeCertificate(module, options, model.sha256).dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+      if (removesSome() && options.stopAfter > phase) planned = mlir::succeeded(withPlan(module, options, [&](auto program) { report::addFullMemory(report, program); }));
     }
     if (phase == Phase::Pruned) {
-      report::addPruned(compiled.report, module);
+      report::addPruned(report, module);
       compiled.removals = removalsOf(module);
+      if (planned && options.stopAfter < Phase::Planned) planned = mlir::succeeded(withPlan(module, options, addMemory));
     }
+    if (phase == Phase::Planned) llvm::for_each(module.getOps<plan::ProgramOp>(), addMemory);
     if (phase < Phase::Planned) stage(static_cast<size_t>(phase) + 1);
   };
-  if (mlir::failed(runPipeline(*model.module, options, onPhase))) return llvm::make_error<Failure>(diagnostics.takeFailure("the pass pipeline"));
+  if (mlir::failed(runPipeline(*model.module, options, onPhase)) || !planned) return llvm::make_error<Failure>(diagnostics.takeFailure("the pass pipeline"));
   return compiled;
 }
 
