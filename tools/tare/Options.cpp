@@ -86,7 +86,8 @@ static llvm::Error fillOptions(const RawOptions &raw, CompileOptions &o) {
   for (auto &pass : raw.disabled) {
     std::vector<llvm::StringRef> optional; // a pass that runs twice is one name
     for (auto &row : pipelineTable()) {
-      if (!row.required && !llvm::is_contained(optional, row.name)) optional.push_back(row.name);
+      if (!row.required && llvm::is_contained(optional, row.name)) continue;
+      if (!row.required) optional.push_back(row.name);
       else if (row.name == pass) return usage(fmt::format("--disable-pass '{}': a compile cannot do without it", pass));
     }
     if (auto error = checkWord("--disable-pass", pass, optional)) return error;

@@ -40,6 +40,8 @@ class Usage(Case):
         error = self.refused(2, "--disable-pass 'graph-simplfy' is not known", *compile, "--disable-pass", "graph-simplfy", hint="did you mean graph-simplify?")
         self.assertEqual([error["message"].count(name) for name in ("graph-simplify", "graph-fold-constants", "graph-fuse-norms")], [1, 1, 1])
         self.refused(2, "a compile cannot do without it", *compile, "--disable-pass", "graph-mark-layers")
+        for twice in ("graph-simplify", "graph-fold-constants"):
+            self.assertEqual(tare(*compile, "--disable-pass", twice, "--print-cache-key").returncode, 0)
         self.refused(2, "--stop-after 'fuse' is not known", *compile, "--stop-after", "fuse", hint="did you mean fused?")
         self.refused(2, "--precision 'int8' is not known; it takes f32", *compile, "--precision", "int8")
 
