@@ -1,6 +1,7 @@
 /* Small helpers of the scalar math: bit casts, powers of two, selects. In and out: plain floats. Must hold: no branches and no conversions that are
  * undefined out of range (rounding adds a large constant instead), so that loops over these functions vectorise and NaN or infinity stays defined. */
 #pragma once
+#ifndef TARE_OWN_SCALARS /* kernels/cuda/math.cuh brings its own helpers of the same names */
 #include "kernels/cpu/vector.h"
 
 #define TARE_INF __builtin_inff()
@@ -37,3 +38,4 @@ TARE_INLINE double scale64(double p, int64_t n) {
   const int64_t half = n >> 1;
   return p * double_of((int64_t)((uint64_t)(half + 1023) << 52)) * double_of((int64_t)((uint64_t)(n - half + 1023) << 52));
 }
+#endif

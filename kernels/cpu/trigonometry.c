@@ -2,7 +2,9 @@
  * 4 ulp away from the zeros of sin and cos. Must hold: sin and cos reduce with pi/2 in three parts, right for |x| < 2^30 (rotary angles are far below). */
 #include "kernels/cpu/scalar.h"
 
+#ifndef TARE_OWN_SCALARS
 double fmod(double, double); /* support.c */
+#endif
 
 /* r = x - n pi/2 in [-pi/4, pi/4]. */
 TARE_INLINE double reduce(double x, int64_t *n) {

@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-SOURCE = {".cpp", ".h", ".c", ".td", ".py", ".sh", ".fbs", ".cmake", ".inc"}
+SOURCE = {".cpp", ".h", ".c", ".cuh", ".td", ".py", ".sh", ".fbs", ".cmake", ".inc"}
 # What a folder may include of ours; the runtime's schema and ABI are all that the compiler may see of it, and of the kernels only their declarations (the kernel
 # benchmark under tools calls them too).
 EDGES = {
@@ -59,7 +59,7 @@ def edges():
             if target.split("/")[0] not in EDGES[folder] and target not in EDGES[folder]:
                 yield f"{name(path)}:{line}: {folder} must not include {target}"
     for path in sources():
-        if name(path).startswith("kernels/") and path.suffix in {".c", ".h"}:
+        if name(path).startswith("kernels/") and path.suffix in {".c", ".h", ".cuh"}:
             for line, content in enumerate(text_of(path).split("\n"), 1):
                 if re.match(r"\s*#\s*include\s*<(stdio|stdlib|string|math|assert)\.h>", content):
                     yield f"{name(path)}:{line}: kernels are freestanding: no libc header"

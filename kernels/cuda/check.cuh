@@ -1,0 +1,248 @@
+// The FFN-up GEMM with its fidelity check fused (spec 6): the bias of row h becomes bias + sum_k b_k E_k with b_k = (|| W_k h - p_k || < tau_k). In: rows h, anchors,
+// prototypes as int4 panels (sparse form) or float panels (dense form). Out: the FFN's rows, through the epilogue. Stages of a block, in one launch:
+//   window test -> compaction of rows by ballot -> int4 dequantised in registers -> distance reduction -> bits in shared memory -> bias of the epilogue.
+// Rows outside of every window have the bits of the last evaluated row before them; the block evaluates again the one row that carries into its tile, so no block
+// waits for another. Panels are kernels/cpu/kernels.h's: [K][ceil(R/32)][D][32], int4 as 16 bytes per step (column c low in byte c, c + 16 high, value + 8), scales
+// [K][ceil(R/32)][ceil(D/group)][32], p [K][ceil(R/32)][32], all zero padded.
+#pragma once
+#include "kernels/cuda/gemm_mma.cuh"
+#include "kernels/cuda/reduce.cuh"
+
+namespace tare {
+
+/// K heads of rank R over rows of width D; `Window` token steps before each anchor are evaluated.
+template <int K, int R, int D, int Group = 32, int Window = 3> struct CheckShape {
+  static_assert(K >= 1 && K <= 32);
+  static constexpr int kHeads = K, kRank = R, kWidth = D, kGroup = Group, kWindow = Window, kPanels = (R + 31) / 32;
+  static constexpr int kRows = 64, kChunk = 8; // rows of a tile; rows whose distances are in shared memory at once
+  static constexpr u32 kList = kRows + 1;
+  /// Shared memory of the stages: distances by panel, list of rows, their bits; then the bits of the tile's rows, which outlive the stages.
+  static constexpr u32 kDistanceBytes = kChunk * kHeads * kPanels * 4;
+  static constexpr u32 kScratchBytes = kDistanceBytes + 2 * kList * 4 + 16;
+};
+
+/// Prototypes in int4: lane d of a step loads 16 bytes, all 32 columns of that d.
+template <class Shape> struct Int4Panels {
+  global<const u8> q;
+  global<const float> scale;
+  TARE_DEVICE void load(float (&w)[32], i64 panel, int d) const {
+    const vec<u8, 16> bytes = q.template readVector<16>((panel * Shape::kWidth + d) * 16);
+    const i64 at = (panel * ((Shape::kWidth + Shape::kGroup - 1) / Shape::kGroup) + d / Shape::kGroup) * 32;
+#pragma unroll
+    for (int c = 0; c < 16; c += 4) {
+      const vec<float, 4> low = scale.template readVector<4>(at + c), high = scale.template readVector<4>(at + 16 + c);
+#pragma unroll
+      for (int e = 0; e < 4; ++e) {
+        w[c + e] = static_cast<float>((bytes[c + e] & 15) - 8) * low[e];
+        w[16 + c + e] = static_cast<float>((bytes[c + e] >> 4) - 8) * high[e];
+      }
+    }
+  }
+};
+/// Prototypes as stored in the model: the dense form.
+template <class Shape, class W> struct FloatPanels {
+  global<const W> w;
+  TARE_DEVICE void load(float (&to)[32], i64 panel, int d) const {
+#pragma unroll
+    for (int c = 0; c < 32; c += 4) {
+      const vec<W, 4> part = w.template readVector<4>((panel * Shape::kWidth + d) * 32 + c);
+#pragma unroll
+      for (int e = 0; e < 4; ++e) to[c + e] = to_float(part[e]);
+    }
+  }
+};
+
+/// Everything about the request; positions are absolute. A row is batch element * tokens + token, at position past + token.
+struct CheckRun {
+  global<const int> anchors;   // [batch][anchorCount], -1 is padding; null pointer: no anchors were given, every row is evaluated
+  i64 anchorCount;
+  global<const int> first;     // [batch]: position of the first unmasked token; null pointer: 0
+  i64 tokens, past;
+  global<const u32> carried;   // [batch]: bits that flow into the first row
+  global<u32> last;            // [batch]: bits of the last row, for the next call
+  TARE_DEVICE bool dense() const { return !anchors; }
+  TARE_DEVICE i64 firstOf(i64 element) const { return first ? first.read(element) : 0; }
+};
+
+/// Stage 1, one thread per row: is the position the first one or inside the window before an anchor?
+template <class Shape> TARE_DEVICE bool in_window(const CheckRun &run, i64 row) {
+  const i64 element = row / run.tokens, position = run.past + row % run.tokens;
+  if (position == run.firstOf(element)) return true;
+  for (i64 i = 0; i < run.anchorCount; ++i) {
+    const i64 anchor = run.anchors.read(element * run.anchorCount + i);
+    if (position < anchor && position >= anchor - Shape::kWindow) return true;
+  }
+  return false;
+}
+/// The last evaluated row of the same batch element before `row`, or -1 when that lies before this call. All lanes of a warp, which share the anchors.
+template <class Shape> TARE_DEVICE i64 carrying_row(const CheckRun &run, i64 row) {
+  const i64 element = row / run.tokens, position = run.past + row % run.tokens;
+  int best = -1; // relative to past, so that it fits
+  const i64 first = run.firstOf(element);
+  if (first < position && first >= run.past) best = static_cast<int>(first - run.past);
+  for (i64 i = lane_index(); i < run.anchorCount; i += 32) {
+    const i64 anchor = run.anchors.read(element * run.anchorCount + i);
+    const i64 candidate = anchor - 1 < position - 1 ? anchor - 1 : position - 1; // the last position of the window that lies before
+    const i64 lowest = anchor - Shape::kWindow > run.past ? anchor - Shape::kWindow : run.past;
+    if (candidate >= lowest && candidate >= 0 && candidate - run.past > best) best = static_cast<int>(candidate - run.past);
+  }
+  best = warp_max(best);
+  return best < 0 ? -1 : element * run.tokens + best;
+}
+
+/// Sums acc[c] over all lanes and leaves lane c with column c: 31 shuffles instead of 160.
+template <int M = 16> TARE_DEVICE void butterfly(float (&acc)[32]) {
+  const bool upper = lane_index() & M;
+#pragma unroll
+  for (int c = 0; c < M; ++c) {
+    const float keep = upper ? acc[c + M] : acc[c], give = upper ? acc[c] : acc[c + M];
+    acc[c] = keep + shuffle_xor(give, M);
+  }
+  if constexpr (M > 1) butterfly<M / 2>(acc);
+}
+
+/// Stage 4: squares of one panel's 32 differences, summed, for two rows. Each lane multiplies its share of D into all 32 columns; a butterfly then leaves lane c
+/// with column c. A row's sum has one order, whatever other row it is paired with: evaluated again elsewhere it has the same bits.
+template <class Shape, class H, class Weights> TARE_DEVICE void panel_squares(global<const H> h, const i64 (&rows)[2], const Weights &weights, global<const float> p, i64 panel, float (&squares)[2]) {
+  float acc[2][32] = {};
+  for (int d = static_cast<int>(lane_index()); d < Shape::kWidth; d += 32) {
+    float w[32];
+    weights.load(w, panel, d);
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      const float x = to_float(h.read(rows[r] * Shape::kWidth + d));
+#pragma unroll
+      for (int c = 0; c < 32; ++c) acc[r][c] = fma32(x, w[c], acc[r][c]);
+    }
+  }
+#pragma unroll
+  for (int r = 0; r < 2; ++r) {
+    butterfly(acc[r]);
+    const float z = acc[r][0] - p.read(panel * 32 + lane_index());
+    squares[r] = warp_sum(z * z);
+  }
+}
+
+/// Stages 3 to 5 for the listed rows: bits.write(i, word) for list entry i in [0, count).
+template <class Shape, class H, class Weights>
+TARE_DEVICE void evaluate_rows(global<const H> h, shared<int> list, int count, i64 base, const Weights &weights, global<const float> p, global<const float> tau, shared<float> distance, shared<u32> bits) {
+  constexpr int kItems = Shape::kHeads * Shape::kPanels;
+  const int warp = static_cast<int>(thread_index() / 32);
+  for (int start = 0; start < count; start += Shape::kChunk) {
+    const int rows = count - start < Shape::kChunk ? count - start : Shape::kChunk;
+    for (int item = warp; item < kItems; item += 4)
+      for (int r = 0; r < rows; r += 2) {
+        const int second = r + 1 < rows ? r + 1 : r;
+        const i64 pair[2] = {base + list.read(start + r), base + list.read(start + second)};
+        float squares[2];
+        panel_squares<Shape>(h, pair, weights, p, item, squares);
+        if (lane_index() == 0) {
+          distance.write(r * kItems + item, squares[0]);
+          if (second != r) distance.write(second * kItems + item, squares[1]);
+        }
+      }
+    sync_threads();
+    if (static_cast<int>(thread_index()) < rows) {
+      u32 word = 0;
+      for (int head = 0; head < Shape::kHeads; ++head) {
+        float sum = 0;
+        for (int panel = 0; panel < Shape::kPanels; ++panel) sum += distance.read(thread_index() * kItems + head * Shape::kPanels + panel);
+        word |= static_cast<u32>(sqrt32(sum) < tau.read(head)) << head;
+      }
+      bits.write(start + thread_index(), word);
+    }
+    sync_threads();
+  }
+}
+
+/// All stages before the GEMM: tile.write(r, bits) for the rows [row, row + 64) below `rows`. 128 threads; scratch lies at byte 0 of shared memory. Ends with a barrier.
+template <class Shape, class H, class Sparse, class Dense>
+TARE_DEVICE void check_tile(global<const H> h, i64 rows, i64 row, const CheckRun &run, const Sparse &sparse, const Dense &dense, global<const float> p, global<const float> tau, shared<u32> tile) {
+  const u32 t = thread_index();
+  const shared<float> distance = shared_at<float>(0, Shape::kDistanceBytes / 4);
+  const shared<int> list = shared_at<int>(Shape::kDistanceBytes, Shape::kList);
+  const shared<u32> bits = shared_at<u32>(Shape::kDistanceBytes + Shape::kList * 4, Shape::kList);
+  const shared<u32> masks = shared_at<u32>(Shape::kDistanceBytes + 2 * Shape::kList * 4, 4); // evaluated rows 0-31, 32-63; carrying row relative to the tile, there or not
+
+  // 1, 2: window test and compaction. Entry i of the list is the i-th evaluated row; the carrying row comes last.
+  if (t < 64) {
+    const u32 mask = ballot(row + t < rows && (run.dense() || in_window<Shape>(run, row + t)));
+    if (lane_index() == 0) masks.write(t / 32, mask);
+  } else if (t < 96) {
+    const i64 carrying = run.dense() ? -1 : carrying_row<Shape>(run, row);
+    if (lane_index() == 0) {
+      masks.write(2, static_cast<u32>(carrying < 0 ? 0 : row - carrying));
+      masks.write(3, carrying >= 0);
+    }
+  }
+  sync_threads();
+  const u32 low = masks.read(0), high = masks.read(1);
+  const bool carries = masks.read(3) && !(low & 1); // no use when the first row is evaluated itself
+  const int evaluated = static_cast<int>(count_bits(low) + count_bits(high)), count = evaluated + carries;
+  if (t < 64) {
+    const u32 word = t < 32 ? low : high, before = word & ((1u << t % 32) - 1);
+    if (word >> t % 32 & 1) list.write(count_bits(before) + (t < 32 ? 0 : count_bits(low)), static_cast<int>(t));
+  }
+  if (t == 64 && carries) list.write(evaluated, -static_cast<int>(masks.read(2)));
+  sync_threads();
+
+  // 3, 4, 5: distances of the listed rows, then one word of bits each.
+  if (run.dense()) evaluate_rows<Shape>(h, list, count, row, dense, p, tau, distance, bits);
+  else evaluate_rows<Shape>(h, list, count, row, sparse, p, tau, distance, bits);
+
+  // Every row takes the bits of the last evaluated row of its batch element.
+  if (t < 64 && row + t < rows) {
+    const u32 below = t < 32 ? 0 : high & (t == 63 ? ~0u : (2u << (t - 32)) - 1), first = t < 31 ? low & ((2u << t) - 1) : low;
+    const int index = static_cast<int>(count_bits(first) + count_bits(below)) - 1; // list entry of the last evaluated row up to this one
+    const i64 element = (row + t) / run.tokens;
+    u32 word;
+    if (index >= 0 && (row + list.read(index)) / run.tokens == element) word = bits.read(index);
+    else if (carries && element == row / run.tokens) word = bits.read(evaluated);
+    else word = run.carried ? run.carried.read(element) : 0;
+    tile.write(t, word);
+    if (block_index_x() == 0 && run.last && (row + t) % run.tokens == run.tokens - 1) run.last.write(element, word);
+  }
+  sync_threads();
+}
+
+/// sum_k b_k E[k][column] for the epilogue; E is [K][F].
+template <class Shape> TARE_DEVICE float check_bias(u32 bits, global<const float> e, i64 columns, i64 column) {
+  float sum = 0;
+#pragma unroll
+  for (int k = 0; k < Shape::kHeads; ++k)
+    if (bits >> k & 1) sum += e.read(k * columns + column);
+  return sum;
+}
+
+/// Stage 6 in f32. Blocks: (ceil(n / (64 columnTiles)), ceil(m / 64)); a block does `columnTiles` tiles of its rows, so that the check is evaluated once for all of
+/// them. `epilogue(row, column, sum, bits)`.
+template <class Shape, class W, class Out, class Sparse, class Dense, class Epilogue>
+TARE_DEVICE void gemm_f32_checked(global<const float> h, global<const W> b, global<Out> out, i64 m, i64 n, i64 columnTiles, const CheckRun &run, const Sparse &sparse, const Dense &dense,
+                                  global<const float> p, global<const float> tau, Epilogue epilogue) {
+  constexpr u32 kTile = GemmF32::kSharedBytes<W> > Shape::kScratchBytes ? GemmF32::kSharedBytes<W> : Shape::kScratchBytes;
+  const shared<u32> tile = shared_at<u32>(kTile, Shape::kRows);
+  const i64 row = static_cast<i64>(block_index_y()) * GemmF32::kRows;
+  check_tile<Shape>(h, m, row, run, sparse, dense, p, tau, tile);
+  for (i64 c = 0; c < columnTiles; ++c) {
+    const i64 column = (static_cast<i64>(block_index_x()) * columnTiles + c) * GemmF32::kColumns;
+    if (column < n) gemm_f32_tile(h, Shape::kWidth, b, out, m, n, Shape::kWidth, row, column, [&](i64 r, i64 j, float v) { return epilogue(r, j, v, tile.read(r - row)); });
+  }
+}
+template <class Shape, class W>
+constexpr u32 kGemmF32CheckedBytes = (GemmF32::kSharedBytes<W> > Shape::kScratchBytes ? GemmF32::kSharedBytes<W> : Shape::kScratchBytes) + Shape::kRows * 4;
+/// Stage 6 on tensor cores; T is f16 or bf16.
+template <class Shape, class T, class H, class Out, class Sparse, class Dense, class Epilogue>
+TARE_DEVICE void gemm_mma_checked(global<const H> h, global<const T> b, global<Out> out, i64 m, i64 n, i64 columnTiles, const CheckRun &run, const Sparse &sparse, const Dense &dense,
+                                  global<const float> p, global<const float> tau, Epilogue epilogue) {
+  constexpr u32 kTile = GemmMma::kSharedBytes > Shape::kScratchBytes ? GemmMma::kSharedBytes : Shape::kScratchBytes;
+  const shared<u32> tile = shared_at<u32>(kTile, Shape::kRows);
+  const i64 row = static_cast<i64>(block_index_y()) * GemmMma::kRows;
+  check_tile<Shape>(h, m, row, run, sparse, dense, p, tau, tile);
+  for (i64 c = 0; c < columnTiles; ++c) {
+    const i64 column = (static_cast<i64>(block_index_x()) * columnTiles + c) * GemmMma::kColumns;
+    if (column < n) gemm_mma_tile<T>(h, Shape::kWidth, b, out, m, n, Shape::kWidth, row, column, [&](i64 r, i64 j, float v) { return epilogue(r, j, v, tile.read(r - row)); });
+  }
+}
+template <class Shape> constexpr u32 kGemmMmaCheckedBytes = (GemmMma::kSharedBytes > Shape::kScratchBytes ? GemmMma::kSharedBytes : Shape::kScratchBytes) + Shape::kRows * 4;
+
+} // namespace tare

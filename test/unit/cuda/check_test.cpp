@@ -1,0 +1,172 @@
+// The fused check on the emulator against the definition in double (spec 6): which rows are evaluated, carried bits, tiles that meet batch borders, chunked prefill,
+// no anchors at all. A row whose distance is within float rounding of its threshold would decide nothing: thresholds are put into gaps between distances.
+#include "test/unit/cuda/check_kernels.cuh"
+#include "test/unit/cuda/Launch.h"
+#include <algorithm>
+#include <cmath>
+#include <gtest/gtest.h>
+#include <random>
+
+using test::Buffer;
+using test::run;
+
+namespace {
+
+template <class T> std::vector<T> randomOf(size_t count, std::mt19937 &random) {
+  std::normal_distribution<float> normal(0, 1);
+  std::vector<T> v(count);
+  for (T &x : v) x = from_float<T>(normal(random));
+  return v;
+}
+
+struct Request {
+  i64 batch, tokens, past = 0;
+  std::vector<std::vector<int>> anchors; // per batch element, padded with -1 here
+  bool given = true;
+  std::vector<int> first = {};
+  std::vector<u32> carried = {};
+};
+
+/// One model: weights, their int4 form, and thresholds for a set of rows.
+template <class Shape, class T> struct Model {
+  static constexpr int K = Shape::kHeads, R = Shape::kRank, D = Shape::kWidth, P = Shape::kPanels, G = (D + Shape::kGroup - 1) / Shape::kGroup;
+  i64 n;
+  std::vector<T> b, w;
+  std::vector<float> bias, e, p, tau;
+  std::vector<int> q;
+  std::vector<float> scale;
+
+  Model(i64 n, std::mt19937 &random) : n(n), b(randomOf<T>(D * n, random)), w(randomOf<T>(K * R * D, random)), bias(randomOf<float>(n, random)), e(randomOf<float>(K * n, random)),
+                                      p(randomOf<float>(K * R, random)), tau(K), q(K * R * D), scale(K * R * G) {
+    for (int row = 0; row < K * R; ++row)
+      for (int g = 0; g < G; ++g) {
+        float largest = 0;
+        for (int d = g * Shape::kGroup; d < std::min(D, (g + 1) * Shape::kGroup); ++d) largest = std::max(largest, std::fabs(to_float(w[row * D + d])));
+        scale[row * G + g] = largest / 7;
+        for (int d = g * Shape::kGroup; d < std::min(D, (g + 1) * Shape::kGroup); ++d) q[row * D + d] = static_cast<int>(std::lround(to_float(w[row * D + d]) / scale[row * G + g]));
+      }
+  }
+  double distance(const T *h, int head, bool dense) const {
+    double sum = 0;
+    for (int r = 0; r < R; ++r) {
+      double z = 0;
+      for (int d = 0; d < D; ++d) {
+        int row = head * R + r;
+        double weight = dense ? static_cast<double>(to_float(w[row * D + d])) : static_cast<double>(q[row * D + d]) * scale[row * G + d / Shape::kGroup];
+        z += weight * to_float(h[d]);
+      }
+      sum += (z - p[head * R + r]) * (z - p[head * R + r]);
+    }
+    return std::sqrt(sum);
+  }
+  /// A threshold near the median, in the widest gap around it.
+  void choose(const std::vector<T> &h, i64 rows, bool dense) {
+    for (int head = 0; head < K; ++head) {
+      std::vector<double> d;
+      for (i64 r = 0; r < rows; ++r) d.push_back(distance(h.data() + r * D, head, dense));
+      std::sort(d.begin(), d.end());
+      size_t at = d.size() / 2;
+      for (size_t i = d.size() / 4; i + 1 < d.size() * 3 / 4; ++i)
+        if (d[i + 1] - d[i] > d[at + 1 < d.size() ? at + 1 : at] - d[at]) at = i;
+      tau[head] = static_cast<float>(at + 1 < d.size() ? (d[at] + d[at + 1]) / 2 : d[at] + 1);
+    }
+  }
+  std::vector<T> panels() const {
+    std::vector<T> packed((n + 31) / 32 * D * 32, from_float<T>(0));
+    for (i64 r = 0; r < D; ++r)
+      for (i64 c = 0; c < n; ++c) packed[(c / 32 * D + r) * 32 + c % 32] = b[r * n + c];
+    return packed;
+  }
+  std::vector<u8> int4() const {
+    std::vector<u8> packed(static_cast<size_t>(K) * P * D * 16, 0x88);
+    for (int k = 0; k < K; ++k)
+      for (int r = 0; r < R; ++r)
+        for (int d = 0; d < D; ++d) {
+          u8 &byte = packed[((static_cast<size_t>(k) * P + r / 32) * D + d) * 16 + r % 16];
+          int value = q[(k * R + r) * D + d] + 8;
+          byte = static_cast<u8>(r % 32 < 16 ? (byte & 0xf0) | value : (byte & 0x0f) | value << 4);
+        }
+    return packed;
+  }
+  template <class V, class F> std::vector<V> rows32(int steps, V zero, F value) const {
+    std::vector<V> packed(static_cast<size_t>(K) * P * steps * 32, zero);
+    for (int k = 0; k < K; ++k)
+      for (int r = 0; r < R; ++r)
+        for (int s = 0; s < steps; ++s) packed[((static_cast<size_t>(k) * P + r / 32) * steps + s) * 32 + r % 32] = value(k * R + r, s);
+    return packed;
+  }
+};
+
+template <class Shape, class T, class Kernel> void check(const char *name, Kernel kernel, i64 n, i64 columnTiles, u32 sharedBytes, double tolerance, const Request &request, bool counted = false) {
+  constexpr int K = Shape::kHeads, D = Shape::kWidth;
+  SCOPED_TRACE(testing::Message() << name << " B=" << request.batch << " tokens=" << request.tokens << " past=" << request.past << " seed=" << test::seed());
+  std::mt19937 random(static_cast<unsigned>(test::seed() + request.tokens));
+  const i64 m = request.batch * request.tokens;
+  Model<Shape, T> model(n, random);
+  auto h = randomOf<T>(m * D, random);
+  model.choose(h, m, !request.given);
+
+  size_t most = 0;
+  for (auto &a : request.anchors) most = std::max(most, a.size());
+  std::vector<int> anchors;
+  for (i64 b = 0; b < request.batch; ++b)
+    for (size_t i = 0; i < most; ++i) anchors.push_back(i < request.anchors[b].size() ? request.anchors[b][i] : -1);
+  anchors.push_back(-1); // a buffer is never empty
+  Buffer<T> dh(h, "h"), db(model.panels(), "b"), ddense(model.rows32(D, from_float<T>(0), [&](int row, int d) { return model.w[row * D + d]; }), "dense");
+  Buffer<float> bias(model.bias, "bias"), e(model.e, "e"), tau(model.tau, "tau"), out(m * n, "out");
+  Buffer<float> scale(model.rows32(Model<Shape, T>::G, 0.0f, [&](int row, int g) { return model.scale[row * Model<Shape, T>::G + g]; }), "scale");
+  Buffer<float> p(model.rows32(1, 0.0f, [&](int row, int) { return model.p[row]; }), "p");
+  Buffer<u8> q(model.int4(), "q");
+  Buffer<int> danchors(anchors, "anchors"), first(request.first.empty() ? std::vector<int>(1, 0) : request.first, "first");
+  Buffer<u32> carried(request.carried.empty() ? std::vector<u32>(request.batch, 0) : request.carried, "carried"), last(request.batch, "last");
+  CheckRun r{request.given ? global<const int>(danchors) : global<const int>(), static_cast<i64>(most), request.first.empty() ? global<const int>() : global<const int>(first),
+             request.tokens, request.past, carried, last};
+  emu::Geometry g{{static_cast<u32>((n + 64 * columnTiles - 1) / (64 * columnTiles)), static_cast<u32>((m + 63) / 64), 1}, {128, 1, 1}, sharedBytes};
+  auto o = run(name, g, [&] { kernel(dh, db, bias, e, q, scale, ddense, p, tau, out, m, n, columnTiles, r); }, counted);
+  ASSERT_EQ(static_cast<int>(o.fault()), 0) << o.text();
+  if (counted) test::print(name, o);
+
+  int evaluations = 0, differing = 0;
+  for (i64 b = 0; b < request.batch; ++b) {
+    u32 bits = carried[b];
+    for (i64 t = 0; t < request.tokens; ++t) {
+      const i64 position = request.past + t, row = b * request.tokens + t;
+      bool evaluated = !request.given || position == (request.first.empty() ? 0 : request.first[b]);
+      if (request.given)
+        for (int a : request.anchors[b]) evaluated |= a >= 0 && position < a && position >= a - Shape::kWindow;
+      u32 own = 0;
+      for (int k = 0; k < K; ++k) own |= static_cast<u32>(model.distance(h.data() + row * D, k, !request.given) < model.tau[k]) << k;
+      if (evaluated) bits = own, ++evaluations;
+      differing += own != bits;
+      if (counted && row % 16) continue; // every bit, some of the products
+      for (i64 c = 0; c < n; ++c) {
+        double sum = model.bias[c];
+        for (int d = 0; d < D; ++d) sum += static_cast<double>(to_float(h[row * D + d])) * to_float(model.b[d * n + c]);
+        for (int k = 0; k < K; ++k) sum += (bits >> k & 1) * static_cast<double>(model.e[k * n + c]);
+        ASSERT_NEAR(out[row * n + c], 0.5 * sum * (1 + std::erf(sum / std::sqrt(2.0))), tolerance) << "b" << b << " t" << t << " column " << c;
+      }
+    }
+    ASSERT_EQ(last[b], bits) << b;
+  }
+  if (request.given && request.tokens > 20) EXPECT_GT(differing, 0) << "carried bits never differ from the row's own: the case shows nothing";
+  printf("%s: %d of %lld rows evaluated\n", name, evaluations, m);
+}
+
+const Request requests[] = {
+    {1, 1, 0, {{}}},
+    {1, 150, 0, {{20, 21, 100, 100, -1, 140}}},
+    {3, 50, 0, {{10}, {2, 49, 500}, {}}},           // tiles meet batch borders; a window clipped at the start; an anchor beyond the end
+    {2, 70, 40, {{41, 90}, {30, 43}}, true, {}, {5, 2}}, // a later chunk: windows that began before it, bits carried into it
+    {2, 40, 0, {{30}, {}}, true, {7, 0}, {1, 3}},   // left padding: the first unmasked token is 7
+    {2, 45, 0, {{}, {}}, false},                    // no anchors given: dense
+};
+
+TEST(CudaCheck, FusedF32) {
+  for (const Request &r : requests) check<SmallCheck, float>("ffn_up_checked_f32", ffn_up_checked_f32, 512, 8, kGemmF32CheckedBytes<SmallCheck, float>, 1e-4, r, r.tokens == 150);
+}
+TEST(CudaCheck, FusedOddSizes) {
+  for (const Request &r : requests) check<OddCheck, float>("ffn_up_checked_odd", ffn_up_checked_odd, 150, 2, kGemmF32CheckedBytes<OddCheck, float>, 1e-4, r);
+}
+TEST(CudaCheck, FusedTensorCores) { check<WideCheck, f16>("ffn_up_checked_f16", ffn_up_checked_f16, 128, 2, kGemmMmaCheckedBytes<WideCheck>, 2e-3, requests[3]); }
+
+} // namespace

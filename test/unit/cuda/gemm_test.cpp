@@ -1,0 +1,91 @@
+// GEMM templates on the emulator against sums in double: odd sizes, every storage type, epilogues. In: random matrices of a printed seed. The error that is
+// allowed is that of f32 sums (and of the rounding of a to T, which the reference does too).
+#include "test/unit/cuda/gemm_kernels.cuh"
+#include "test/unit/cuda/Launch.h"
+#include <cmath>
+#include <gtest/gtest.h>
+#include <random>
+
+using test::Buffer;
+using test::run;
+
+namespace {
+
+double geluErf(double x) { return 0.5 * x * (1 + std::erf(x / std::sqrt(2.0))); }
+double geluTanh(double x) { return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x))); }
+double siluOf(double x) { return x / (1 + std::exp(-x)); }
+
+/// [ceil(n/32)][k][32], zero padded (compiler/codegen/cpu/Packing.h).
+template <class T> std::vector<T> panels(const std::vector<T> &b, i64 k, i64 n) {
+  std::vector<T> packed((n + 31) / 32 * k * 32, from_float<T>(0));
+  for (i64 r = 0; r < k; ++r)
+    for (i64 c = 0; c < n; ++c) packed[(c / 32 * k + r) * 32 + c % 32] = b[r * n + c];
+  return packed;
+}
+
+template <class T> std::vector<T> randomOf(size_t count, std::mt19937 &random) {
+  std::uniform_real_distribution<float> uniform(-1, 1);
+  std::vector<T> v(count);
+  for (T &x : v) x = from_float<T>(uniform(random));
+  return v;
+}
+
+template <class A, class W, class Out, class Kernel, class Finish>
+void check(const char *name, Kernel kernel, Finish finish, u32 sharedBytes, double tolerance, bool aIsRounded = false, bool counted = false) {
+  const i64 shapes[][3] = {{1, 1, 1}, {1, 64, 16}, {3, 5, 7}, {64, 64, 32}, {65, 97, 36}, {33, 128, 129}, {130, 70, 64}, {17, 256, 100}, {128, 96, 0}};
+  for (auto [m, n, k] : shapes) {
+    SCOPED_TRACE(testing::Message() << name << " m=" << m << " n=" << n << " k=" << k << " seed=" << test::seed());
+    std::mt19937 random(static_cast<unsigned>(test::seed() + m * 1000 + n * 100 + k));
+    auto a = randomOf<A>(m * k, random);
+    auto b = randomOf<W>(k * n, random);
+    auto bias = randomOf<float>(n, random), residual = randomOf<float>(m * n, random);
+    Buffer<A> da(a, "a");
+    Buffer<W> db(panels(b, k, n), "b");
+    Buffer<float> dbias(bias, "bias"), dresidual(residual, "residual");
+    Buffer<Out> out(m * n, "out");
+    emu::Geometry g{{static_cast<u32>((n + 63) / 64), static_cast<u32>((m + 63) / 64), 1}, {128, 1, 1}, sharedBytes};
+    bool count = counted && m == 17;
+    auto o = run(name, g, [&, m = m, n = n, k = k] { kernel(da, db, dbias, dresidual, out, m, n, k); }, count);
+    ASSERT_EQ(static_cast<int>(o.fault()), 0) << o.text();
+    if (count) test::print(name, o);
+    for (i64 r = 0; r < m; ++r)
+      for (i64 c = 0; c < n; ++c) {
+        double sum = 0;
+        for (i64 i = 0; i < k; ++i) {
+          float left = to_float(a[r * k + i]);
+          sum += static_cast<double>(aIsRounded ? to_float(from_float<W>(left)) : left) * to_float(b[i * n + c]);
+        }
+        ASSERT_NEAR(to_float(out[r * n + c]), finish(sum + bias[c], residual[r * n + c]), tolerance) << r << "," << c;
+      }
+  }
+}
+
+TEST(CudaGemm, F32) {
+  check<float, float, float>("gemm_f32_bias", [](auto &a, auto &b, auto &bias, auto &, auto &out, i64 m, i64 n, i64 k) { gemm_f32_bias(a, b, bias, out, m, n, k); },
+                             [](double v, double) { return v; }, GemmF32::kSharedBytes<float>, 2e-5, false, true);
+}
+TEST(CudaGemm, F32WithF16WeightsAndGelu) {
+  check<float, f16, float>("gemm_f32_weights_f16_gelu",
+                           [](auto &a, auto &b, auto &bias, auto &, auto &out, i64 m, i64 n, i64 k) { gemm_f32_weights_f16_gelu(a, b, bias, out, m, n, k); },
+                           [](double v, double) { return geluErf(v); }, GemmF32::kSharedBytes<f16>, 2e-5);
+}
+TEST(CudaGemm, F32WithBF16WeightsAndSilu) {
+  check<float, bf16, float>("gemm_f32_weights_bf16_silu",
+                            [](auto &a, auto &b, auto &bias, auto &, auto &out, i64 m, i64 n, i64 k) { gemm_f32_weights_bf16_silu(a, b, bias, out, m, n, k); },
+                            [](double v, double) { return siluOf(v); }, GemmF32::kSharedBytes<bf16>, 2e-5);
+}
+TEST(CudaGemm, TensorCoresF16WithResidual) {
+  check<f16, f16, float>("gemm_mma_f16_residual",
+                         [](auto &a, auto &b, auto &bias, auto &residual, auto &out, i64 m, i64 n, i64 k) { gemm_mma_f16_residual(a, b, bias, residual, out, m, n, k); },
+                         [](double v, double r) { return v + r; }, GemmMma::kSharedBytes, 2e-5, false, true);
+}
+TEST(CudaGemm, TensorCoresBF16WithGelu) {
+  check<bf16, bf16, bf16>("gemm_mma_bf16_gelu", [](auto &a, auto &b, auto &bias, auto &, auto &out, i64 m, i64 n, i64 k) { gemm_mma_bf16_gelu(a, b, bias, out, m, n, k); },
+                          [](double v, double) { return geluTanh(v); }, GemmMma::kSharedBytes, 0.08); // bf16 results: 8 bits, values up to 20
+}
+TEST(CudaGemm, TensorCoresRoundF32Activations) {
+  check<float, f16, f16>("gemm_mma_f16_rounding", [](auto &a, auto &b, auto &bias, auto &, auto &out, i64 m, i64 n, i64 k) { gemm_mma_f16_rounding(a, b, bias, out, m, n, k); },
+                         [](double v, double) { return v; }, GemmMma::kSharedBytes, 1e-2, true);
+}
+
+} // namespace
