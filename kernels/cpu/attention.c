@@ -69,10 +69,14 @@ static __attribute__((noinline)) float softmax_row(float *s, const float *bias, 
   return factor;
 }
 
+TARE_INLINE int all_masked(const float *bias) { return __builtin_reduce_and(loadv(bias) <= (V)(MASKED)) != 0; }
+
 /* Widens [*low, *high) to hold every key that this bias row leaves unmasked (NaN counts as unmasked). Returns whether there is one. */
 static __attribute__((noinline)) int unmasked_range(const float *bias, int64_t count, int64_t *low, int64_t *high) {
   int64_t first = 0, last = count;
+  while (first + TARE_LANES <= count && all_masked(bias + first)) first += TARE_LANES;
   while (first < count && bias[first] <= MASKED) ++first;
+  while (last - TARE_LANES >= first && all_masked(bias + last - TARE_LANES)) last -= TARE_LANES;
   while (last > first && bias[last - 1] <= MASKED) --last;
   if (first == last) return 0;
   *low = minl(*low, first);

@@ -13,7 +13,9 @@ struct Case {
   bool headsFirst = false, guard = false, bias = true;
   int64_t pitch = 0;      // spare rows in the k/v cache
   double scale = 0.3;
-  int mask = 0;           // 0 none, 1 causal, 2 every third key, 3 row 1 fully masked, 4 the first 600 keys, 5 causal and 6 padding with the lowest float
+  int mask = 0;           // 0 none, 1 causal, 2 every third key, 3 row 1 fully masked, 4 the first 600 keys, 5 causal and 6 padding with the lowest float,
+                          // 7 all but key 0 and [liveBegin, liveEnd)
+  int64_t liveBegin = 0, liveEnd = 0;
 };
 struct Bias {
   const Case *c;
@@ -24,6 +26,7 @@ struct Bias {
     if (c->mask == 4 && t < 600) return -INFINITY;
     if (c->mask == 5 && t > q + c->keys - c->queries) return -FLT_MAX;
     if (c->mask == 6 && (t < 40 || t >= c->keys - 33 || q == 2)) return -FLT_MAX;
+    if (c->mask == 7 && t > 0 && (t < c->liveBegin || t >= c->liveEnd)) return -INFINITY;
     return float((b * 5 + h * 3 + q * 7 + t * 11) % 17 - 8) / 8;
   }
 };
@@ -95,6 +98,14 @@ TEST(Attention, LongSequencesCrossKeyAndQueryTiles) {
   Case c;
   c.heads = 1, c.kv = 1, c.queries = 500, c.keys = 500, c.mask = 1, c.dim = 32, c.valueDim = 32, c.threads = 3;
   check(c);
+}
+TEST(Attention, LiveRangesBeginAndEndAnywhere) {
+  for (int64_t begin : {512, 513, 519, 520, 527, 528, 529, 560})
+    for (int64_t length : {1, 2, 7, 8, 9, 15, 16, 17, 33, 138, 139, 140}) {
+      Case c; // the second tile of keys: every row has met key 0, so that masked keys may be skipped
+      c.queries = 9, c.keys = 700, c.mask = 7, c.liveBegin = begin, c.liveEnd = begin + length;
+      check(c);
+    }
 }
 TEST(Attention, NoKeysGiveNaN) {
   std::vector<float> q(16, 1.0f), out(16, 5.0f);
