@@ -6,7 +6,7 @@ set -euo pipefail
 
 build="cmake ninja-build ccache clang-19 lld-19 liblld-19-dev llvm-19-dev llvm-19-tools libmlir-19-dev mlir-19-tools
   libonnx-dev libprotobuf-dev protobuf-compiler libflatbuffers-dev flatbuffers-compiler flatbuffers-compiler-dev libyaml-cpp-dev libcli11-dev
-  nlohmann-json3-dev libfmt-dev libeigen3-dev libsodium-dev libxxhash-dev libzip-dev zlib1g-dev libzstd-dev libedit-dev"
+  nlohmann-json3-dev libfmt-dev libeigen3-dev libsodium-dev libxxhash-dev libzip-dev zlib1g-dev libzstd-dev libedit-dev libutf8proc-dev"
 test="libgtest-dev libbenchmark-dev libonnx-testdata libclang-rt-19-dev python3 python3-venv git"
 bench="python3 python3-venv unzip"
 
