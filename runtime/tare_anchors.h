@@ -49,7 +49,7 @@ typedef struct tare_anchor_summary {
   uint64_t control_characters; /* C0 except tab, line feed, form feed, carriage return; DEL; C1 */
   uint64_t invalid_offsets[TARE_ANCHOR_OFFSETS], control_offsets[TARE_ANCHOR_OFFSETS];
   int conservative;            /* 1 when either count is not 0: run such a request on the full plan */
-  uint64_t triggers, proposed; /* places that could begin a designator; of these proposed by the network */
+  uint64_t triggers, asked, proposed; /* designators by the grammar; of these shown to the network; of all confirmed */
   uint64_t steps;              /* characters looked at, all passes together: grows linearly with `chars` */
 } tare_anchor_summary;
 

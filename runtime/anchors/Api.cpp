@@ -48,7 +48,7 @@ static tare_anchor_summary summaryOf(const tare::anchors::Scanner &scanner) {
   out.invalid_utf8 = prepared.invalid.count, out.control_characters = prepared.control.count;
   for (size_t i = 0; i < TARE_ANCHOR_OFFSETS; ++i) out.invalid_offsets[i] = prepared.invalid.offsets[i], out.control_offsets[i] = prepared.control.offsets[i];
   out.conservative = out.invalid_utf8 || out.control_characters;
-  out.triggers = scanner.count().triggers, out.proposed = scanner.count().proposed, out.steps = scanner.count().steps;
+  out.triggers = scanner.count().triggers, out.asked = scanner.count().asked, out.proposed = scanner.count().proposed, out.steps = scanner.count().steps;
   return out;
 }
 

@@ -106,7 +106,10 @@ std::optional<Frame> frame(const View &view, size_t i, Context context) {
     } else {
       return std::nullopt;
     }
-    if (view.get(at) == U'第') at = view.gap(at + 1); // 第一至第五条
+    if (view.get(at) == U'第') { // 第一至第五条
+      if (result.items.size() > 16) return std::nullopt;
+      at = view.gap(at + 1);
+    }
     if (dash) { // 第三-五条: only when it rises
       auto high = frameNumber(view, at);
       if (!high || high->integer <= result.items.front().integer || result.items.front().integer < 0) return std::nullopt;

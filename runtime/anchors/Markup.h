@@ -7,8 +7,11 @@
 
 namespace tare::anchors {
 
-/// The furthest that one construct (tag, inline code, heading, delimiter row) may reach.
-inline constexpr size_t kReach = 4096;
+/// The furthest that one construct (tag, inline code, heading, delimiter row) may reach. The fuzz target sets it low, so that windows change often.
+#ifndef TARE_ANCHORS_REACH
+#define TARE_ANCHORS_REACH 4096
+#endif
+inline constexpr size_t kReach = TARE_ANCHORS_REACH;
 
 struct Block {
   enum Kind : uint8_t { Atx, Setext, Html, Delimiter } kind;

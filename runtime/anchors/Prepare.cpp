@@ -106,14 +106,16 @@ void Preparer::append(char32_t c, unsigned length) {
   else appendMapped(c, length);
 }
 
-/// After a cluster of more than one code point: takes its matched characters back and puts NFKC of the whole in their place.
+/// After marks: takes the matched characters of their base back and puts NFKC of the whole cluster in their place.
 void Preparer::settle() {
+  if (marks.empty()) return;
   text.pop(lastSize);
   // Each code point decomposes to at most 18; the buffer is grown once for all.
   utf8proc_int32_t out[kClusterLimit * 20];
   utf8proc_ssize_t n = 0;
   const auto options = static_cast<utf8proc_option_t>(UTF8PROC_COMPAT | UTF8PROC_DECOMPOSE | UTF8PROC_STABLE);
-  for (char32_t part : cluster) {
+  marks.insert(marks.begin(), base);
+  for (char32_t part : marks) {
     utf8proc_ssize_t room = static_cast<utf8proc_ssize_t>(sizeof out / sizeof *out) - n, got = utf8proc_decompose_char(static_cast<utf8proc_int32_t>(part), out + n, room, options, nullptr);
     if (got < 0 || got > room) got = 1, out[n] = static_cast<utf8proc_int32_t>(part);
     n += got;
@@ -123,22 +125,21 @@ void Preparer::settle() {
   for (utf8proc_ssize_t i = 1; i < n; ++i)
     for (utf8proc_ssize_t j = i; j > 0 && classOf(out[j]) != 0 && classOf(out[j - 1]) > classOf(out[j]); --j) std::swap(out[j], out[j - 1]);
   n = utf8proc_normalize_utf32(out, n, static_cast<utf8proc_option_t>(UTF8PROC_COMPOSE | UTF8PROC_STABLE));
-  const uint8_t flag = flagOf(cluster.front(), false);
+  const uint8_t flag = flagOf(base, false);
   for (utf8proc_ssize_t i = 0; i < n; ++i)
     emit(static_cast<char32_t>(out[i]), flag, lastByte, lastChar, static_cast<size_t>(byteAt - lastByte), static_cast<size_t>(charAt - lastChar));
-  cluster.clear();
+  marks.clear(), base = 0;
 }
 
 void Preparer::take(char32_t c, unsigned length) {
   if (c < 0x20 || in(c, 0x7F, 0x9F)) {
     if (c != '\t' && c != '\n' && c != '\f' && c != '\r') control.add(byteAt);
   }
-  if (joins(c) && !cluster.empty() && cluster.size() < kClusterLimit && cluster.front() >= 0x20) {
-    cluster.push_back(c);
+  if (c >= 0x300 && base >= 0x20 && marks.size() + 1 < kClusterLimit && joins(c)) {
+    marks.push_back(c);
   } else {
-    if (cluster.size() > 1) settle();
-    lastSize = text.size(), lastByte = byteAt, lastChar = charAt;
-    cluster.assign(1, c);
+    settle();
+    lastSize = text.size(), lastByte = byteAt, lastChar = charAt, base = c;
     append(c, length);
   }
   byteAt += length, ++charAt;
@@ -146,9 +147,8 @@ void Preparer::take(char32_t c, unsigned length) {
 
 void Preparer::ill(size_t length) {
   invalid.add(byteAt);
-  if (cluster.size() > 1) settle();
-  cluster.clear();
-  lastSize = text.size();
+  settle();
+  base = 0, lastSize = text.size();
   text.push(0xFFFD, 0, byteAt, charAt, length, 1);
   byteAt += length, ++charAt;
 }
@@ -182,12 +182,21 @@ void Preparer::feed(const uint8_t *data, size_t size) {
   while (at < size) {
     const uint8_t c = data[at];
     if (c >= 0x21 && c < 0x7F) { // printable ASCII
-      if (cluster.size() > 1) settle();
-      lastSize = text.size(), lastByte = byteAt, lastChar = charAt;
-      cluster.resize(1), cluster[0] = c;
+      settle();
+      lastSize = text.size(), lastByte = byteAt, lastChar = charAt, base = c;
       text.push(c, Ascii, byteAt, charAt, 1, 1);
       ++byteAt, ++charAt, ++at;
       continue;
+    }
+    if (c >= 0xE4 && c <= 0xE9 && size - at > 2 && (data[at + 1] & 0xC0) == 0x80 && (data[at + 2] & 0xC0) == 0x80) { // unified ideographs
+      const char32_t cp = char32_t(c & 15) << 12 | char32_t(data[at + 1] & 63) << 6 | (data[at + 2] & 63);
+      if (in(cp, 0x4E00, 0x9FFF)) {
+        settle();
+        lastSize = text.size(), lastByte = byteAt, lastChar = charAt, base = cp;
+        text.push(cp, 0, byteAt, charAt, 3, 1);
+        byteAt += 3, ++charAt, at += 3;
+        continue;
+      }
     }
     const size_t used = decode(data + at, size - at, false);
     if (used == 0) {
@@ -201,7 +210,7 @@ void Preparer::feed(const uint8_t *data, size_t size) {
 void Preparer::finish() {
   for (size_t at = 0; at < pendingSize;) at += decode(pending.data() + at, pendingSize - at, true);
   pendingSize = 0;
-  if (cluster.size() > 1) settle();
+  settle();
   lastSize = text.size();
 }
 

@@ -100,7 +100,8 @@ private:
   // The last original character, so that a combining mark can take it back.
   size_t lastSize = 0; ///< matched characters before it
   uint64_t lastByte = 0, lastChar = 0;
-  std::vector<char32_t> cluster; ///< its code points
+  char32_t base = 0;           ///< itself; 0 when nothing can join it
+  std::vector<char32_t> marks; ///< what joined it; not yet in the text
   std::array<Mapped, 256> cache;
 };
 

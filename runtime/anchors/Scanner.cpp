@@ -1,11 +1,12 @@
 // See Scanner.h. A window is masked (Markup), then walked once: at a block's begin the block, at a trigger what the network proposes and the grammar confirms.
 #include "runtime/anchors/Scanner.h"
+#include "runtime/anchors/Network.h"
 #include <algorithm>
 
 namespace tare::anchors {
 namespace {
 
-constexpr size_t kWindow = 16384;   ///< matched characters that one window decides
+constexpr size_t kWindow = 4 * kReach; ///< matched characters that one window decides
 constexpr size_t kAhead = 2 * kReach; ///< what it may look at behind them
 constexpr size_t kContext = 1024;   ///< what stays of the text before
 constexpr size_t kPiece = 16384;    ///< bytes that are prepared at once
@@ -91,8 +92,26 @@ size_t Scanner::blockAt(const View &view, const Block &block) {
   return report(view, Type::Heading, std::move(value), block.begin, block.end);
 }
 
-bool Scanner::proposes(const View &view, size_t i) {
+/// Whether the definition leaves the reading of `found` at `i` to sense: a count, a verb, a word at the end of a line before the next line's number.
+static bool ambiguous(const View &view, size_t i, const Designator &found, bool lineStart) {
+  const char32_t first = view.get(i), next = view.get(found.end), after = view.get(found.end + 1);
+  if (first == U'第') return !lineStart && isIdeograph(next);
+  for (size_t k = i; k < found.end; ++k)
+    if (view.get(k) == '\n') return true;
+  const bool wordFollows = next == ' ' && after >= 'a' && after <= 'z';
+  if (!isLatin(first) || !wordFollows) return false;
+  const char32_t last = view.get(found.end - 1);
+  return found.kind == Kind::Annex || found.kind == Kind::Table || (last == 'I' && view.get(found.end - 2) == ' ');
+}
+
+/// Network and grammar must agree; the grammar has spoken, the network is asked where the definition alone is not certain.
+bool Scanner::proposes(const View &view, size_t i, const Designator &found, bool certain) {
   ++counts.triggers;
+  if (options.network && !certain) {
+    counts.steps += Network::kSpan;
+    ++counts.asked;
+    if (!Network::proposes(text, i, view.end)) return false;
+  }
   ++counts.proposed;
   return true;
 }
@@ -111,7 +130,7 @@ size_t Scanner::attempt(const View &view, size_t i) {
     goto designators;
   }
   if (auto reference = crossReference(view, i)) {
-    if (!proposes(view, reference->begin)) return 0;
+    proposes(view, reference->begin, reference->target, true);
     const auto &target = reference->target;
     const char *prefix = target.kind == Kind::Annex ? "annex " : target.kind == Kind::Table ? "table " : "";
     carry = carriedTo(view, target.end);
@@ -120,7 +139,7 @@ size_t Scanner::attempt(const View &view, size_t i) {
 designators:
   const bool start = (c == U'第' || isLatin(c)) && view.lineStart(i);
   if (auto found = designator(view, i, Context{carried, start, false})) {
-    if (!proposes(view, i)) return 0;
+    if (!proposes(view, i, *found, carried || !ambiguous(view, i, *found, start))) return 0;
     Type type = found->kind == Kind::Annex ? Type::Annex : found->kind == Kind::Table ? Type::Table : Type::Clause;
     std::string value = found->value;
     if (carried) {

@@ -14,7 +14,7 @@ struct Options {
 };
 
 struct Counts {
-  uint64_t anchors = 0, triggers = 0, proposed = 0, steps = 0;
+  uint64_t anchors = 0, triggers = 0, asked = 0, proposed = 0, steps = 0;
 };
 
 class Scanner {
@@ -32,7 +32,7 @@ private:
   size_t attempt(const View &view, size_t i);
   size_t blockAt(const View &view, const Block &block);
   size_t report(const View &view, Type type, std::string value, size_t begin, size_t end);
-  bool proposes(const View &view, size_t i);
+  bool proposes(const View &view, size_t i, const Designator &found, bool certain);
 
   const Options options;
   Sink sink;

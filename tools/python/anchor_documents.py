@@ -58,13 +58,11 @@ class Document:
         self.length += len(piece)
 
     def anchor(self, kind, value, surface, site=0):
-        """`site`: where in the surface the designator begins, or None for headings and rows."""
+        """`site`: None for headings, rows and references, which the network never judges."""
         if self.crlf:
-            head = surface[:site or 0].replace("\r\n", "\n").replace("\n", "\r\n")
             surface = surface.replace("\r\n", "\n").replace("\n", "\r\n")
-            site = None if site is None else len(head)
         if site is not None:
-            self.sites.append((self.length + site, True))
+            self.sites.append((self.length, True))
         self.anchors.append((kind, value, self.length, self.length + len(surface)))
         self.text(surface)
 
@@ -328,13 +326,13 @@ def reference(d, chinese_side):
         prefix = cue + gap
     if prefix[-1] in "表附" and kind == "table":
         prefix = cue + gap
-    d.anchor("cross_reference", target(kind, value), prefix + surface, len(prefix))
+    d.anchor("cross_reference", target(kind, value), prefix + surface, None)
     if r.random() < 0.12:
         d.text(r.choice(["和", "及", "以及", "、", "或"]) if chinese_side else r.choice([" and ", " or "]))
         kind, value, surface = designator(d, chinese_side, divisions=False)
         if not chinese_side and surface[0] == "§":
             kind, value, surface = "annex", "Q", "Annex Q"
-        d.anchor("cross_reference", target(kind, value), surface)
+        d.anchor("cross_reference", target(kind, value), surface, None)
     else:
         footnote(d)
 
@@ -394,7 +392,7 @@ def hidden(d, chinese_side):
     r = d.rng
     kind, value, surface = designator(d, chinese_side, divisions=False)
     flat = surface.replace("\n", " ").replace("\r", " ")
-    d.text(r.choice([f"`{flat}`", f"<!-- {flat} -->", f"\n```\n{flat}\n```\n", f"<code>{flat}</code>", f"{r.choice([SCHEME, "www."])}example.org/section-{r.randint(1, 9)}/annex3 ", "annex.4@example.org ",
+    d.text(r.choice([f"`{flat}`", f"<!-- {flat} -->", f"\n```\n{flat}\n```\n", f"<code>{flat}</code>", r.choice([SCHEME, "www."]) + f"example.org/section-{r.randint(1, 9)}/annex3 ", "annex.4@example.org ",
                      f"<a href=\"#表3\">x</a>", "[x](#article-3)", f"<pre>{flat}</pre>"]))
 
 
@@ -435,9 +433,12 @@ def true_twin(d, chinese_side):
         n = r.randint(1, 20)
         number = r.choice([chinese(n), str(n)])
         if r.random() < 0.6:
-            d.text(r.choice(["违反", "适用", "除", "对", "与", "对照", "刚看到", "群里发的", "请把", "翻到", ""]))
+            d.text(r.choice(["违反", "适用", "除", "对", "与", "对照", "刚看到", "群里发的", "请把", "翻到", "符合", "修改", "删除", "执行", "违背", "引用", "列入", "如", "在", "将", "并由", "，", "（", "不受"]))
             d.anchor("clause", str(n), f"第{number}条")
-            d.text(r.choice(["的规定", "之规定", "所列事项", "规定的期限", "约定", "内容", "要求", "第", "安全义务", "道路通行规定", "管道运输条款", "通知义务", "付款", "保密义务", "原文", "被删除", "一并", "和", "、", "渔业许可", "信息披露"]).rstrip("第") + "。")
+            d.text(r.choice(["的规定", "之规定", "所列事项", "规定的期限", "约定", "内容", "要求", "第", "安全义务", "道路通行规定", "管道运输条款", "通知义务", "付款", "保密义务", "原文", "被删除", "一并适用", "和其他约定", "渔业许可", "信息披露",
+                             "所称期限", "所述情形", "中的价格", "及其附件", "与本款", "或相关条款", "为准", "不一致", "有权解除", "应当优先", "限制", "但书", "前半句", "以及后文", "明确禁止", "仅适用于", "另有约定", "写明", "没有提到",
+                             "允许", "处理", "办理", "处罚", "执行", "计算", "约束", "已经失效", "同时废止", "作了修改", "即告终止", "如下", "之前", "之后", "下的义务", "项下", "是", "也", "就", "都", "未", "可以", "不得", "对", "由", "已"]).rstrip("第")
+                   + r.choice(["。", "，", "的规定。", "本合同。", "其他情形。"]))
         else:
             kind, noun = r.choice([("annex", "附件"), ("annex", "附录"), ("table", "表")])
             d.text("，" if r.random() < 0.5 else "“")
@@ -450,10 +451,13 @@ def true_twin(d, chinese_side):
         noun = r.choice(["Schedule", "Exhibit", "Table", "Schedule"])
         d.text(r.choice(["", " ", "\n", "(c) ", "- ", "In "]))
         d.anchor("table" if noun == "Table" else "annex", str(n), f"{noun} {n}")
-        d.text(" " + r.choice(["lists", "shows", "contains", "sets out", "applies", "is", "and the", "forms part", "to this lease", "of the", "has", "gives", "prevails", "Items", "Fees", "(continued)", "was amended", "payments", "data", "values"]) + " it. ")
+        d.text(" " + r.choice(["lists", "shows", "contains", "sets out", "applies", "is", "and the", "forms part", "to this lease", "of the", "has", "gives", "prevails", "Items", "Fees", "(continued)", "was amended", "payments", "data", "values",
+            "prevails over", "governs", "provides", "requires", "states", "says", "defines", "describes", "specifies", "covers", "deals with", "refers to", "makes", "gives", "allows", "permits", "prohibits", "replaces",
+            "supersedes", "are", "were", "shall", "may", "must", "will", "can", "had", "does", "together with", "below", "above", "hereto", "attached", "entitled", "or", "but", "if", "when", "where", "which", "that", "as",
+            "in", "for", "from", "by", "with", "on", "under", "at", "only", "alone", "also", "not", "then", "sets", "names", "fixes", "limits", "counts", "still", "does not", "binds", "ends", "begins", "survives"]) + r.choice([" it. ", " the parties. ", " to all. ", " a fee. "]))
     elif pick < 0.7:
         noun = r.choice(["Section", "Article", "Clause", "Annex", "Schedule"])
-        d.text(r.choice(["as ", "The text of ", "This follows ", "because ", "and "]))
+        d.text(r.choice(["as ", "The text of ", "This follows ", "because ", "and ", "of ", "in ", "with ", "by ", "to ", "from ", "breach of ", "that ", "which ", "(", "and cites ", "unlike ", "or ", "than "]))
         d.anchor("annex" if noun in ("Annex", "Schedule") else "clause", str(n), f"{noun}\n{n}")
         d.text(r.choice([" instead. ", ". The buyer pays. ", ", however, ", "; ", " requires it. ", ". ", ") "]))
     else:

@@ -220,7 +220,7 @@ def train(seed, documents, epochs, say=print):
         for k in range(0, len(order) - size + 1, size):
             rows = order[k:k + size]
             bx = blurred(x[rows], y[rows], rng)
-            losses.append(network.step(bx, y[rows], np.where(y[rows] > 0.5, 3.0, 1.0).astype(np.float32), 0.004 * (1 - 0.95 * total / steps)))
+            losses.append(network.step(bx, y[rows], np.where(y[rows] > 0.5, 4.0, 1.0).astype(np.float32), 0.004 * (1 - 0.95 * total / steps)))
             total += 1
         say(f"epoch {epoch + 1}: loss {np.mean(losses):.4f}, held-out accuracy {accuracy():.4f}")
     integers = Integers(network)
@@ -237,7 +237,7 @@ def train(seed, documents, epochs, say=print):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seed", type=int, default=7)
-    parser.add_argument("--documents", type=int, default=8000)
+    parser.add_argument("--documents", type=int, default=12000)
     parser.add_argument("--epochs", type=int, default=6)
     parser.add_argument("-o", "--output", default=str(pathlib.Path(__file__).resolve().parents[2] / "runtime" / "anchors" / "network.bin"))
     args = parser.parse_args()

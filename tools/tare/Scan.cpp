@@ -133,7 +133,7 @@ llvm::Expected<ExitCode> runScan(const Options &o, Session &session) {
   if (session.console.json) {
     session.console.out(Json{{"summary", {{"bytes", s.bytes}, {"chars", s.chars}, {"anchors", s.anchors}, {"invalid_utf8", places(s.invalid_utf8, s.invalid_offsets)},
       {"control_characters", places(s.control_characters, s.control_offsets)}, {"conservative", s.conservative != 0}, {"network", !o.noNetwork},
-      {"triggers", s.triggers}, {"proposed", s.proposed}}}}.dump() + "\n");
+      {"designators", s.triggers}, {"asked", s.asked}, {"proposed", s.proposed}}}}.dump() + "\n");
     return ExitCode::Ok;
   }
   session.console.note(fmt::format("{} anchors in {} characters ({} bytes)", s.anchors, s.chars, s.bytes));

@@ -1,4 +1,4 @@
-// The hand-marked golden set (test/data/anchors/golden.jsonl; docs/anchors.md): exact type, value, byte and char span, with the network and without it; and
+// The hand-marked sets (golden.jsonl and own.jsonl in test/data/anchors; docs/anchors.md): exact type, value, byte and char span, with the network and without it; and
 // the same anchors however a text is cut into pieces.
 #include "test/unit/anchors/Scan.h"
 #include <gtest/gtest.h>
@@ -28,11 +28,12 @@ static std::pair<double, double> rates(const std::string &file, int noNetwork) {
 }
 
 TEST(Golden, PrecisionAndRecall) {
-  for (int noNetwork : {0, 1}) {
-    auto [precision, recall] = rates("test/data/anchors/golden.jsonl", noNetwork);
-    EXPECT_GE(precision, 0.99) << "no_network " << noNetwork;
-    EXPECT_GE(recall, 0.99) << "no_network " << noNetwork;
-  }
+  for (const char *file : {"test/data/anchors/golden.jsonl", "test/data/anchors/own.jsonl"})
+    for (int noNetwork : {0, 1}) {
+      auto [precision, recall] = rates(file, noNetwork);
+      EXPECT_GE(precision, 0.99) << file << " no_network " << noNetwork;
+      EXPECT_GE(recall, 0.99) << file << " no_network " << noNetwork;
+    }
 }
 
 TEST(Golden, AnyPiecesGiveTheSame) {
