@@ -108,7 +108,6 @@ void Preparer::append(char32_t c, unsigned length) {
 
 /// After marks: takes the matched characters of their base back and puts NFKC of the whole cluster in their place.
 void Preparer::settle() {
-  if (marks.empty()) return;
   text.pop(lastSize);
   // Each code point decomposes to at most 18; the buffer is grown once for all.
   utf8proc_int32_t out[kClusterLimit * 20];
@@ -138,7 +137,7 @@ void Preparer::take(char32_t c, unsigned length) {
   if (c >= 0x300 && base >= 0x20 && marks.size() + 1 < kClusterLimit && joins(c)) {
     marks.push_back(c);
   } else {
-    settle();
+    if (!marks.empty()) settle();
     lastSize = text.size(), lastByte = byteAt, lastChar = charAt, base = c;
     append(c, length);
   }
@@ -147,7 +146,7 @@ void Preparer::take(char32_t c, unsigned length) {
 
 void Preparer::ill(size_t length) {
   invalid.add(byteAt);
-  settle();
+  if (!marks.empty()) settle();
   base = 0, lastSize = text.size();
   text.push(0xFFFD, 0, byteAt, charAt, length, 1);
   byteAt += length, ++charAt;
@@ -182,7 +181,7 @@ void Preparer::feed(const uint8_t *data, size_t size) {
   while (at < size) {
     const uint8_t c = data[at];
     if (c >= 0x21 && c < 0x7F) { // printable ASCII
-      settle();
+      if (!marks.empty()) settle();
       lastSize = text.size(), lastByte = byteAt, lastChar = charAt, base = c;
       text.push(c, Ascii, byteAt, charAt, 1, 1);
       ++byteAt, ++charAt, ++at;
@@ -191,7 +190,7 @@ void Preparer::feed(const uint8_t *data, size_t size) {
     if (c >= 0xE4 && c <= 0xE9 && size - at > 2 && (data[at + 1] & 0xC0) == 0x80 && (data[at + 2] & 0xC0) == 0x80) { // unified ideographs
       const char32_t cp = char32_t(c & 15) << 12 | char32_t(data[at + 1] & 63) << 6 | (data[at + 2] & 63);
       if (in(cp, 0x4E00, 0x9FFF)) {
-        settle();
+        if (!marks.empty()) settle();
         lastSize = text.size(), lastByte = byteAt, lastChar = charAt, base = cp;
         text.push(cp, 0, byteAt, charAt, 3, 1);
         byteAt += 3, ++charAt, at += 3;
@@ -210,7 +209,7 @@ void Preparer::feed(const uint8_t *data, size_t size) {
 void Preparer::finish() {
   for (size_t at = 0; at < pendingSize;) at += decode(pending.data() + at, pendingSize - at, true);
   pendingSize = 0;
-  settle();
+  if (!marks.empty()) settle();
   lastSize = text.size();
 }
 

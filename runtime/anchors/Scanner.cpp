@@ -124,7 +124,7 @@ size_t Scanner::attempt(const View &view, size_t i) {
     const char32_t low = c | 0x20;
     const bool begins = low >= 'a' && low <= 'z' && letters[low - 'a'] && !(i > 0 && text.cp[i - 1] < 0x80 && (isLatin(text.cp[i - 1]) || isDigit(text.cp[i - 1])));
     if (!begins && !options.outline) return 0;
-    if (!begins || carried) goto designators;
+    if (!begins) goto designators;
   } else if (!trigger(c)) {
     if (!options.outline) return 0;
     goto designators;

@@ -213,7 +213,7 @@ def train(seed, documents, epochs, say=print):
     network = Network(rng)
     accuracy = lambda: float(np.mean((in_batches(lambda b: network.forward(b)[0], hx) > 0) == (hy > 0.5)))
     before = accuracy()
-    size, total = 256, 0
+    size, total = (256 if documents >= 4000 else 64), 0
     steps = epochs * (len(x) // size)
     for epoch in range(epochs):
         order, losses = rng.permutation(len(x)), []

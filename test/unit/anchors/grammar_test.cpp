@@ -59,7 +59,7 @@ TEST(Grammar, Cues) {
           {"依照本条第二款", "cross_reference=(2)"}, {"参见第3条及第4条", "cross_reference=3 | cross_reference=4"}, {"参见第3条，第4条", "cross_reference=3 | clause=4"}, {"參見第二十二條", "cross_reference=22"},
           {"as set out in Section 4", "cross_reference=4"}, {"oversee Section 4", "clause=4"}, {"refers to this Section 4", "cross_reference=4"}, {"contained in Annex A and Annex B", "cross_reference=annex A | cross_reference=annex B"},
           {"see Section 4, Section 5", "cross_reference=4 | clause=5"}, {"see 附件二", "cross_reference=annex 2"}, {"见 Clause 7", "cross_reference=7"}, {"参见**第4条**", "cross_reference=4"}, {"see\nSection\n4", "cross_reference=4"},
-          {"See the <b>Table 2</b>", "cross_reference=table 2"}, {"cf. Art. 5", "cross_reference=5"}, {"见5.3", ""}});
+          {"See the <b>Table 2</b>", "cross_reference=table 2"}, {"cf. Art. 5", "cross_reference=5"}, {"见附件三 and see Table 2", "cross_reference=annex 3 | cross_reference=table 2"}, {"见5.3", ""}});
 }
 
 TEST(Grammar, Markup) {
