@@ -6,7 +6,7 @@
 #include "compiler/checks/Verdict.h"
 #include "compiler/graph/Cost.h"
 #include "compiler/graph/Failure.h"
-#include "passes/Passes.h"
+#include "passes/CheckLayers.h"
 #include <cmath>
 
 using namespace mlir;
@@ -19,6 +19,7 @@ namespace {
 
 struct CheckLayersPass : impl::CheckLayersPassBase<CheckLayersPass> {
   using CheckLayersPassBase::CheckLayersPassBase;
+  std::function<void(const std::string &)> working;
 
   std::optional<CompileOptions> options() {
     CompileOptions o;
@@ -93,7 +94,9 @@ struct CheckLayersPass : impl::CheckLayersPassBase<CheckLayersPass> {
     };
     llvm::function_ref<void(unsigned, const checks::SampleRun &)> onRun;
     if (!blocks.empty()) onRun = measureHeat;
-    auto evidence = checks::measureLayers(main, layers, *calibrated, *o, onRun);
+    SmallVector<Value> streams;
+    for (checks::HeatBlock &block : blocks) streams.push_back(block.in), streams.push_back(block.out);
+    auto evidence = checks::measureLayers(main, layers, *calibrated, *o, onRun, streams, working);
     if (!evidence) return fail(main.getLoc(), evidence.takeError());
 
     auto *context = &getContext();
@@ -120,4 +123,11 @@ struct CheckLayersPass : impl::CheckLayersPassBase<CheckLayersPass> {
 };
 
 } // namespace
+
+std::unique_ptr<Pass> createCheckLayersPass(CheckLayersPassOptions options, std::function<void(const std::string &)> working) {
+  auto pass = std::make_unique<CheckLayersPass>(std::move(options));
+  pass->working = std::move(working);
+  return pass;
+}
+
 } // namespace tare

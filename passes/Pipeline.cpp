@@ -6,6 +6,7 @@
 #include "compiler/plan/Plan.h"
 #include "mlir/IR/DialectResourceBlobManager.h"
 #include "mlir/Pass/PassManager.h"
+#include "passes/CheckLayers.h"
 #include "passes/Contracts.h"
 #include "passes/Passes.h"
 #include "llvm/ADT/DenseSet.h"
@@ -32,7 +33,7 @@ static std::unique_ptr<Pass> markLayers(Options options) {
   return createMarkLayersPass(own);
 }
 
-static std::unique_ptr<Pass> checkLayers(Options options) {
+static CheckLayersPassOptions checkLayersOptions(Options options) {
   CheckLayersPassOptions own;
   own.policy = checks::policyName(options.policy).str();
   own.weightThreshold = options.weightThreshold, own.forwardThreshold = options.forwardThreshold, own.strictNans = options.strictNans;
@@ -40,7 +41,7 @@ static std::unique_ptr<Pass> checkLayers(Options options) {
   own.samples = options.samples, own.sequence = options.sequence, own.past = options.past;
   own.keep = options.keep, own.only = options.only;
   own.measureAll = options.measureAll, own.threads = options.threads;
-  return createCheckLayersPass(own);
+  return own;
 }
 
 static std::unique_ptr<Pass> shortCircuitLayers(Options options) {
@@ -54,7 +55,7 @@ static std::unique_ptr<Pass> shortCircuitLayers(Options options) {
 static const PassRow table[] = {
     // marked, checked, pruned: what the source calls a layer, what the checks say about it, and what goes.
     {Phase::Marked, "graph-mark-layers", true, markLayers},
-    {Phase::Checked, "graph-check-layers", true, checkLayers},
+    {Phase::Checked, "graph-check-layers", true, [](Options options) { return createCheckLayersPass(checkLayersOptions(options), {}); }},
     {Phase::Pruned, "graph-short-circuit-layers", false, shortCircuitLayers},
     {Phase::Pruned, "graph-inline-layers", true, [](Options) { return createInlineLayersPass(); }},
     // clean: shapes, constants and scaffolding leave the graph; every rewrite is exact. Activations are recognised before widening, because their
@@ -115,13 +116,16 @@ static LogicalResult checkDisabled(ModuleOp module, Options options) {
   return success();
 }
 
-LogicalResult runPipeline(ModuleOp module, Options options, function_ref<void(Phase, ModuleOp)> onPhase) {
+LogicalResult runPipeline(ModuleOp module, Options options, function_ref<void(Phase, ModuleOp)> onPhase, std::function<void(const std::string &)> working) {
   if (failed(checkDisabled(module, options))) return failure();
   for (auto &[phase, name] : phaseNames) {
     if (phase > options.stopAfter || phase == Phase::Engine) break;
     PassManager manager(module.getContext());
     manager.enableVerifier(true);
-    addPhase(manager, phase, options);
+    if (phase == Phase::Checked && working)
+      manager.addPass(createCheckLayersPass(checkLayersOptions(options), working)); // the phase's only pass, which takes its time
+    else
+      addPhase(manager, phase, options);
     if (failed(manager.run(module)) || failed(checkContract(phase, module))) return failure();
     if (onPhase) onPhase(phase, module);
   }

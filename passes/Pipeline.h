@@ -6,6 +6,7 @@
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassManager.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
+#include <functional>
 #include <memory>
 
 namespace tare {
@@ -35,8 +36,9 @@ std::optional<Phase> phaseOf(llvm::StringRef name);
 
 /// Runs all phases up to `options.stopAfter` (Planned at most: the engine is made by the driver), checks the contract of each and calls
 /// `onPhase` after it. Diagnostics go to the context's handlers. Fails on the first failing pass or broken contract, and on a disabled
-/// pass that does not exist or is required.
-mlir::LogicalResult runPipeline(mlir::ModuleOp module, const CompileOptions &options, llvm::function_ref<void(Phase, mlir::ModuleOp)> onPhase = {});
+/// pass that does not exist or is required. `working` is told which layer a long phase is at, from any thread.
+mlir::LogicalResult runPipeline(mlir::ModuleOp module, const CompileOptions &options, llvm::function_ref<void(Phase, mlir::ModuleOp)> onPhase = {},
+                                std::function<void(const std::string &)> working = {});
 
 /// Plans a copy of a module that stands after `checked` or `pruned`, with every layer that is still there kept, and shows it to `use`: for estimates. What the
 /// passes have to say about the copy is not repeated; errors go to the context's handlers.

@@ -1,6 +1,7 @@
 // Check (b). In: a layer and the values of one run of the whole original model. Out: the L2 norm of what the layer changes.
 #include "compiler/checks/Measure.h"
 #include "compiler/checks/Parameters.h"
+#include "compiler/reference/Recall.h"
 #include <cmath>
 
 using namespace mlir;
@@ -12,6 +13,7 @@ static bool allFinite(const Tensor &t) { return llvm::all_of(t.floats, [](double
 
 /// Walks up from a non-finite state to the first op that made it: the one none of whose activations is non-finite.
 static std::string originOf(Value state, const SampleRun &run) {
+  reference::Recall values(run.values, &run.known, run.symbols);
   llvm::DenseSet<Value> seen;
   Operation *origin = nullptr;
   for (Value at = state; at && seen.insert(at).second;) {
@@ -30,8 +32,13 @@ static std::string originOf(Value state, const SampleRun &run) {
     at = nullptr;
     if (isa<graph::SoftmaxOp>(op)) break; // masked scores are -inf on purpose
     for (Value operand : op->getOperands()) {
-      auto value = run.values.find(operand);
-      if (value != run.values.end() && value->second.isFloat() && !allFinite(value->second) && !isConstantOnly(operand)) at = operand;
+      if (isConstantOnly(operand)) continue;
+      auto value = values.find(operand);
+      if (!value) {
+        llvm::consumeError(value.takeError());
+        continue;
+      }
+      if ((*value)->isFloat() && !allFinite(**value)) at = operand;
     }
   }
   if (!origin) return "the model";

@@ -82,11 +82,11 @@ static llvm::Expected<GradientResult> throughLayer(graph::LayerOp layer, const T
 
 llvm::Expected<std::vector<GradientResult>> measureGradient(func::FuncOp main, ArrayRef<graph::LayerOp> layers, const SampleRun &run, uint64_t seed,
                                                             unsigned sample, unsigned cotangent, std::optional<unsigned> loss,
-                                                            llvm::SmallVectorImpl<std::string> &missing) {
+                                                            llvm::SmallVectorImpl<std::string> &missing, llvm::function_ref<void(Operation &)> onOp) {
   llvm::DenseSet<Value> wanted;
   for (graph::LayerOp layer : layers) wanted.insert(layer.getResult());
   Values seeds = randomCotangents(main, run, seed, sample, cotangent, loss);
-  auto cotangents = reference::backward(main.getBody().front(), run.values, seeds, run.symbols, {&run.known, &wanted, &missing});
+  auto cotangents = reference::backward(main.getBody().front(), run.values, seeds, run.symbols, {&run.known, &wanted, &missing, onOp});
   if (!cotangents) return cotangents.takeError();
   std::vector<GradientResult> results;
   for (graph::LayerOp layer : layers) {

@@ -4,6 +4,7 @@
 #include "compiler/checks/Proof.h"
 #include "compiler/checks/Verdict.h"
 #include "compiler/checks/Weights.h"
+#include "compiler/graph/ModulePath.h"
 #include <cmath>
 #include <thread>
 
@@ -21,6 +22,10 @@ struct SampleResult {
   std::string forwardError, gradientError;
 };
 
+/// Values of all samples are kept between the two parts up to this size. A sample whose run would take more than its share keeps only what is small:
+/// the scores of attention grow with the square of the length, and going back makes them again, one layer at a time.
+constexpr size_t kKeptBytes = size_t(2) << 30, kLargestKept = size_t(4) << 20;
+
 struct Job {
   func::FuncOp main;
   ArrayRef<graph::LayerOp> layers;
@@ -28,12 +33,29 @@ struct Job {
   const CompileOptions &options;
   const reference::Values &known;
   std::optional<unsigned> loss;
+  const std::function<void(const std::string &)> &working;
+  llvm::DenseSet<Value> keep; ///< what is read from a run by name, whatever its size
   std::vector<graph::LayerOp> withGradient;
 
-  std::unique_ptr<SampleRun> forward(unsigned sample, SampleResult &result) const {
+  /// "layers.3.attn (sample 2 of 4, forward)"
+  void tell(Operation &op, unsigned sample, const std::string &what) const {
+    if (!working) return;
+    std::string path = graph::modulePath(&op);
+    working((path.empty() ? graph::nodeName(op.getLoc()) : path) + " (sample " + std::to_string(sample + 1) + " of " + std::to_string(calibration.samples.size()) + ", " + what + ")");
+  }
+
+  llvm::Expected<reference::Values> evaluate(unsigned sample, const reference::Symbols &symbols) const {
     Block &body = func::FuncOp(main).getBody().front();
-    auto symbols = reference::bindSymbols(body, calibration.samples[sample]);
-    auto values = symbols ? reference::evaluate(body, calibration.samples[sample], &known) : llvm::Expected<reference::Values>(symbols.takeError());
+    auto onOp = [&](Operation &op) { tell(op, sample, "forward"); };
+    reference::EvaluateOptions how;
+    how.known = &known, how.keep = &keep, how.onOp = onOp;
+    if (reference::bytesOfRun(body, symbols) > kKeptBytes / calibration.samples.size()) how.largest = kLargestKept;
+    return reference::evaluate(body, calibration.samples[sample], how);
+  }
+
+  std::unique_ptr<SampleRun> forward(unsigned sample, SampleResult &result) const {
+    auto symbols = reference::bindSymbols(func::FuncOp(main).getBody().front(), calibration.samples[sample]);
+    auto values = symbols ? evaluate(sample, *symbols) : llvm::Expected<reference::Values>(symbols.takeError());
     if (!values) {
       result.forwardError = llvm::toString(values.takeError());
       return nullptr;
@@ -46,7 +68,8 @@ struct Job {
   void gradient(unsigned sample, const SampleRun &run, SampleResult &result) const {
     unsigned count = loss ? 1 : options.cotangents;
     for (unsigned c = 0; c < count && !withGradient.empty(); ++c) {
-      auto one = measureGradient(main, withGradient, run, calibration.seed, sample, c, loss, result.missing);
+      auto onOp = [&](Operation &op) { tell(op, sample, "gradient " + std::to_string(c + 1) + " of " + std::to_string(count)); };
+      auto one = measureGradient(main, withGradient, run, calibration.seed, sample, c, loss, result.missing, onOp);
       if (!one) {
         result.gradientError = llvm::toString(one.takeError());
         return;
@@ -67,9 +90,6 @@ template <typename Fn> void overSamples(unsigned samples, unsigned threads, Fn f
   for (unsigned s = 0; s < samples; s += count) fn(s);
   for (std::thread &worker : workers) worker.join();
 }
-
-/// Values of all samples are kept between the two parts up to this size.
-constexpr size_t kKeptBytes = size_t(2) << 30;
 
 size_t bytesOf(const reference::Values &values) {
   size_t bytes = 0;
@@ -117,7 +137,8 @@ void joinGradient(Evidence &e, size_t index, ArrayRef<SampleResult> samples) {
 } // namespace
 
 llvm::Expected<std::vector<Evidence>> measureLayers(func::FuncOp main, ArrayRef<graph::LayerOp> layers, const Calibration &calibration,
-                                                    const CompileOptions &options, llvm::function_ref<void(unsigned, const SampleRun &)> onRun) {
+                                                    const CompileOptions &options, llvm::function_ref<void(unsigned, const SampleRun &)> onRun, ArrayRef<Value> needed,
+                                                    const std::function<void(const std::string &)> &working) {
   auto loss = findLoss(main, options);
   if (!loss) return loss.takeError();
   if (layers.empty() && !onRun) return std::vector<Evidence>();
@@ -146,7 +167,9 @@ llvm::Expected<std::vector<Evidence>> measureLayers(func::FuncOp main, ArrayRef<
   unsigned count = calibration.samples.size();
   std::vector<SampleResult> results(count);
   std::vector<std::unique_ptr<SampleRun>> runs(count);
-  Job job{main, layers, calibration, options, known, *loss, {}};
+  Job job{main, layers, calibration, options, known, *loss, working, {}, {}};
+  job.keep.insert(needed.begin(), needed.end());
+  for (graph::LayerOp layer : layers) job.keep.insert(layer.getInput()), job.keep.insert(layer.getResult());
   auto forward = [&](unsigned s) {
     results[s].forward.clear();
     return job.forward(s, results[s]);

@@ -5,6 +5,7 @@
 #include "compiler/checks/Calibration.h"
 #include "compiler/checks/Evidence.h"
 #include "compiler/graph/Graph.h"
+#include <functional>
 
 namespace tare::checks {
 
@@ -27,17 +28,21 @@ struct GradientResult {
 };
 /// Check (c) on one sample and one cotangent number: for every layer the VJP of (out - in) to its input and the norm over its parameters.
 /// `missing` receives the ops that have no VJP. `loss`: index of the result of main that is the loss, or nothing for random cotangents.
+/// `onOp` is called for each op of main that the sweep goes back through.
 llvm::Expected<std::vector<GradientResult>> measureGradient(mlir::func::FuncOp main, llvm::ArrayRef<graph::LayerOp> layers, const SampleRun &run,
                                                             uint64_t seed, unsigned sample, unsigned cotangent, std::optional<unsigned> loss,
-                                                            llvm::SmallVectorImpl<std::string> &missing);
+                                                            llvm::SmallVectorImpl<std::string> &missing, llvm::function_ref<void(mlir::Operation &)> onOp = {});
 
 /// Seeded normal cotangents at the floating-point results of main (all ones at the loss when there is one).
 reference::Values randomCotangents(mlir::func::FuncOp main, const SampleRun &run, uint64_t seed, unsigned sample, unsigned cotangent,
                                    std::optional<unsigned> loss);
 
-/// `onRun` sees every sample's run after its checks, in any order and from any of the threads.
+/// `onRun` sees every sample's run after its checks, in any order and from any of the threads; it may read the values in `needed` beside the layers'
+/// inputs and outputs (of a long sample, other large values are not kept: reference/Recall.h). `working` is told which layer is being worked on, from any thread.
 llvm::Expected<std::vector<Evidence>> measureLayers(mlir::func::FuncOp main, llvm::ArrayRef<graph::LayerOp> layers, const Calibration &calibration,
-                                                    const CompileOptions &options, llvm::function_ref<void(unsigned, const SampleRun &)> onRun = {});
+                                                    const CompileOptions &options, llvm::function_ref<void(unsigned, const SampleRun &)> onRun = {},
+                                                    llvm::ArrayRef<mlir::Value> needed = {},
+                                                    const std::function<void(const std::string &)> &working = {});
 
 /// The result of main that --loss names: it must exist and have one floating-point element.
 llvm::Expected<std::optional<unsigned>> findLoss(mlir::func::FuncOp main, const CompileOptions &options);

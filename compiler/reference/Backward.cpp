@@ -2,6 +2,7 @@
 // depend on (all, or only the wanted ones). Ops are visited in reverse order and contributions are added in that order, so sums are fixed.
 #include "compiler/graph/Failure.h"
 #include "compiler/reference/Ops.h"
+#include "compiler/reference/Recall.h"
 
 using namespace mlir;
 
@@ -9,19 +10,15 @@ namespace tare::reference {
 namespace {
 
 struct Sweep {
-  const Values &values;
+  Recall run;
   const Symbols &symbols;
   const BackwardOptions &options;
   Values cotangents;
   llvm::DenseSet<Value> relevant; ///< depends on a wanted value; used only when options.wanted is set
+  Block *outer = nullptr;
 
-  const Tensor *find(Value value) const {
-    auto at = values.find(value);
-    if (at != values.end()) return &at->second;
-    if (!options.known) return nullptr;
-    auto known = options.known->find(value);
-    return known == options.known->end() ? nullptr : &known->second;
-  }
+  Sweep(const Values &values, const Symbols &symbols, const BackwardOptions &options, const Values &seeds)
+      : run(values, options.known, symbols), symbols(symbols), options(options), cotangents(seeds) {}
 
   bool isRelevant(Value value) const { return isa<FloatType>(cast<RankedTensorType>(value.getType()).getElementType()) && (!options.wanted || relevant.contains(value)); }
 
@@ -72,8 +69,11 @@ struct Sweep {
   }
 
   llvm::Error visit(Operation &op) {
-    if (op.hasTrait<OpTrait::IsTerminator>() || op.getNumOperands() == 0) return llvm::Error::success();
-    return op.getNumRegions() ? region(op) : plain(op);
+    if (op.hasTrait<OpTrait::IsTerminator>()) return llvm::Error::success();
+    if (options.onOp && op.getBlock() == outer) options.onOp(op);
+    llvm::Error error = op.getNumRegions() ? region(op) : op.getNumOperands() ? plain(op) : llvm::Error::success();
+    run.forget(op); // nothing in front of it reads what it made
+    return error;
   }
 
   /// Everything, or what was asked for.
@@ -102,20 +102,21 @@ struct Sweep {
     if (!cotangent) return llvm::Error::success();
     SmallVector<bool> wanted;
     SmallVector<const Tensor *> operands;
-    for (Value operand : op.getOperands()) {
-      wanted.push_back(isRelevant(operand));
-      operands.push_back(find(operand));
-      if (!operands.back()) return refuse("an operand of " + op.getName().getStringRef().str() + " has no value");
-    }
+    for (Value operand : op.getOperands()) wanted.push_back(isRelevant(operand));
     if (!llvm::is_contained(wanted, true)) return llvm::Error::success();
+    for (Value operand : op.getOperands()) {
+      auto tensor = run.find(operand);
+      if (!tensor) return tensor.takeError();
+      operands.push_back(*tensor);
+    }
     const Row *row = findRow(op.getName().getStringRef());
     if (!row || !row->vjp) {
       if (options.missing) options.missing->push_back(op.getName().getStringRef().str() + " (" + graph::nodeName(op.getLoc()) + ")");
       return llvm::Error::success();
     }
-    const Tensor *value = find(op.getResult(0));
-    if (!value) return refuse("the result of " + op.getName().getStringRef().str() + " has no value");
-    VjpCall call{{&op, operands, value->shape, symbols}, *value, *cotangent, wanted};
+    auto value = run.find(op.getResult(0));
+    if (!value) return value.takeError();
+    VjpCall call{{&op, operands, (*value)->shape, symbols}, **value, *cotangent, wanted};
     Cotangents contributions = row->vjp(call);
     for (auto [operand, contribution, isWanted] : llvm::zip(op.getOperands(), contributions, wanted))
       if (contribution.element && isWanted) add(operand, std::move(contribution));
@@ -126,14 +127,15 @@ struct Sweep {
 } // namespace
 
 llvm::Expected<Values> backward(Block &block, const Values &values, const Values &seeds, const Symbols &symbols, const BackwardOptions &options) {
-  Sweep sweep{values, symbols, options, seeds, llvm::DenseSet<Value>()};
+  Sweep sweep(values, symbols, options, seeds);
+  sweep.outer = &block;
   if (options.wanted) sweep.markRelevant(block);
   if (llvm::Error error = sweep.block(block)) return std::move(error);
   return sweep.result();
 }
 
 llvm::Expected<Values> backward(ArrayRef<Operation *> ops, const Values &values, const Values &seeds, const Symbols &symbols, const BackwardOptions &options) {
-  Sweep sweep{values, symbols, options, seeds, llvm::DenseSet<Value>()};
+  Sweep sweep(values, symbols, options, seeds);
   if (options.wanted) {
     sweep.relevant.insert(options.wanted->begin(), options.wanted->end());
     for (Operation *op : ops) sweep.markRelevant(*op);

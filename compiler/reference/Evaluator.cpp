@@ -70,23 +70,60 @@ llvm::Expected<SmallVector<Tensor>> evaluateOp(Operation *op, ArrayRef<const Ten
 
 namespace {
 
+/// Which values an op reads last, by the ancestor of their last reader in the block that they are defined in; one without readers is its own last.
+/// What a terminator reads stays: it leaves the block.
+llvm::DenseMap<Operation *, SmallVector<Value>> lastReads(Block &block) {
+  llvm::DenseMap<Operation *, SmallVector<Value>> reads;
+  auto note = [&](Value value, Operation *definition) {
+    Operation *last = definition;
+    for (Operation *user : value.getUsers()) {
+      Operation *reader = value.getParentBlock()->findAncestorOpInBlock(*user);
+      if (!last || last->isBeforeInBlock(reader)) last = reader;
+    }
+    if (last && !last->hasTrait<OpTrait::IsTerminator>()) reads[last].push_back(value);
+  };
+  block.walk([&](Operation *op) {
+    for (Value result : op->getResults()) note(result, op);
+    for (Region &region : op->getRegions())
+      for (Value argument : region.getArguments()) note(argument, nullptr);
+  });
+  return reads;
+}
+
+uint64_t bytesOf(const Tensor &tensor) { return 8 * (tensor.floats.size() + tensor.ints.size()); }
+
 struct Run {
-  const Values *known;
+  const EvaluateOptions &options;
   Symbols symbols;
+  llvm::DenseMap<Operation *, SmallVector<Value>> dropAfter;
   Values values;
+  Block *outer;
+
+  Run(const EvaluateOptions &options, Symbols symbols, Block *outer) : options(options), symbols(std::move(symbols)), outer(outer) {}
 
   const Tensor *find(Value value) const {
     auto at = values.find(value);
     if (at != values.end()) return &at->second;
-    if (!known) return nullptr;
-    auto constant = known->find(value);
-    return constant == known->end() ? nullptr : &constant->second;
+    if (!options.known) return nullptr;
+    auto constant = options.known->find(value);
+    return constant == options.known->end() ? nullptr : &constant->second;
+  }
+
+  void drop(Operation &op) {
+    auto at = dropAfter.find(&op);
+    if (at == dropAfter.end()) return;
+    for (Value value : at->second) {
+      auto kept = values.find(value);
+      if (kept != values.end() && bytesOf(kept->second) > options.largest && !(options.keep && options.keep->contains(value))) values.erase(kept);
+    }
   }
 
   llvm::Error block(Block &body) {
     for (Operation &op : body) {
       if (op.hasTrait<OpTrait::IsTerminator>()) continue;
+      if (options.onOp && &body == outer) options.onOp(op);
       if (llvm::Error error = op.getNumRegions() ? region(op) : plain(op)) return error;
+      drop(op);
     }
     return llvm::Error::success();
   }
@@ -124,14 +161,44 @@ struct Run {
 
 } // namespace
 
-llvm::Expected<Values> evaluate(Block &block, ArrayRef<Tensor> inputs, const Values *known, const Symbols *given) {
+static llvm::Expected<Values> evaluate(Block &block, ArrayRef<Tensor> inputs, const Symbols *given, const EvaluateOptions &options) {
   auto symbols = bindSymbols(block, inputs);
   if (!symbols) return symbols.takeError();
   for (auto &entry : given ? *given : Symbols()) symbols->try_emplace(entry.getKey(), entry.getValue());
-  Run run{known, std::move(*symbols), Values()};
+  Run run(options, std::move(*symbols), &block);
+  if (options.largest != UINT64_MAX) run.dropAfter = lastReads(block);
   for (auto [argument, input] : llvm::zip(block.getArguments(), inputs)) run.values[argument] = input;
   if (llvm::Error error = run.block(block)) return std::move(error);
   return std::move(run.values);
+}
+
+llvm::Expected<Values> evaluate(Block &block, ArrayRef<Tensor> inputs, const Values *known, const Symbols *given) {
+  EvaluateOptions options;
+  options.known = known;
+  return evaluate(block, inputs, given, options);
+}
+
+llvm::Expected<Values> evaluate(Block &block, ArrayRef<Tensor> inputs, const EvaluateOptions &options) { return evaluate(block, inputs, nullptr, options); }
+
+uint64_t bytesOfRun(Block &block, const Symbols &symbols) {
+  uint64_t total = 0;
+  bool known = true;
+  auto add = [&](Value value) {
+    auto count = elementCount(graph::dimsOf(value)).evaluate([&](llvm::StringRef name) -> std::optional<int64_t> {
+      auto at = symbols.find(name);
+      return at == symbols.end() ? std::nullopt : std::optional<int64_t>(at->second);
+    });
+    uint64_t bytes;
+    known = known && count && *count >= 0 && !__builtin_mul_overflow(uint64_t(8), static_cast<uint64_t>(*count), &bytes) && !__builtin_add_overflow(total, bytes, &total);
+  };
+  for (Value argument : block.getArguments()) add(argument);
+  block.walk([&](Operation *op) {
+    if (isa<graph::ConstantOp>(op)) return;
+    for (Value result : op->getResults()) add(result);
+    for (Region &region : op->getRegions())
+      for (Value argument : region.getArguments()) add(argument);
+  });
+  return known ? total : UINT64_MAX;
 }
 
 llvm::Expected<Tensor> evaluateConstant(Value value, const Values &constants) {

@@ -23,6 +23,19 @@ llvm::Expected<llvm::SmallVector<Tensor>> evaluateOp(mlir::Operation *op, llvm::
 /// `known`: values that are there already (constants decoded once for many runs); they are read, never copied into the result.
 /// `given`: symbols that the inputs do not bind (a layer's body reads sizes of captured values).
 llvm::Expected<Values> evaluate(mlir::Block &block, llvm::ArrayRef<Tensor> inputs, const Values *known = nullptr, const Symbols *given = nullptr);
+
+struct EvaluateOptions {
+  const Values *known = nullptr; ///< as above
+  /// A value of more bytes than this is dropped after its last reader unless `keep` has it; a Recall computes it again when it is asked for.
+  uint64_t largest = UINT64_MAX;
+  const llvm::DenseSet<mlir::Value> *keep = nullptr;
+  /// Called before each op of the block itself (not of bodies inside).
+  llvm::function_ref<void(mlir::Operation &)> onOp;
+};
+llvm::Expected<Values> evaluate(mlir::Block &block, llvm::ArrayRef<Tensor> inputs, const EvaluateOptions &options);
+/// Bytes that all values of such a run take, those of `known` excepted; UINT64_MAX when that overflows or a size is not known.
+uint64_t bytesOfRun(mlir::Block &block, const Symbols &symbols);
+
 /// The values of every graph.constant of a block (bodies included).
 Values decodeConstants(mlir::Block &block);
 
@@ -32,9 +45,11 @@ struct BackwardOptions {
   const llvm::DenseSet<mlir::Value> *wanted = nullptr;
   /// Collects names of ops without a VJP that a cotangent had to stop at.
   llvm::SmallVectorImpl<std::string> *missing = nullptr;
+  /// Called before each op of the block itself is gone back through.
+  llvm::function_ref<void(mlir::Operation &)> onOp = {};
 };
 /// Reverse mode. `seeds`: cotangents of some values. Returns the cotangent of every floating-point value it reaches (constants included).
-/// `symbols`: as bound for the run that gave `values`.
+/// `symbols`: as bound for the run that gave `values`. Values that the run dropped are computed again and freed when they have served.
 llvm::Expected<Values> backward(mlir::Block &block, const Values &values, const Values &seeds, const Symbols &symbols, const BackwardOptions &options = {});
 
 /// The same over a list of ops in an order in which every op comes after those that compute its operands.

@@ -64,7 +64,9 @@ llvm::Expected<Compiled> runPasses(ImportedModel &model, const CompileOptions &o
     if (phase == Phase::Planned) llvm::for_each(module.getOps<plan::ProgramOp>(), addMemory);
     if (phase < Phase::Planned) stage(static_cast<size_t>(phase) + 1);
   };
-  if (mlir::failed(runPipeline(*model.module, options, onPhase)) || !planned) return llvm::make_error<Failure>(diagnostics.takeFailure("the pass pipeline"));
+  std::function<void(const std::string &)> working;
+  if (progress) working = [progress](const std::string &what) { progress->working(what); };
+  if (mlir::failed(runPipeline(*model.module, options, onPhase, working)) || !planned) return llvm::make_error<Failure>(diagnostics.takeFailure("the pass pipeline"));
   return compiled;
 }
 
@@ -74,7 +76,8 @@ llvm::Error makeEngine(ImportedModel &model, const CompileOptions &options, cons
   auto code = codegen::emitKernels(*model.module);
   if (!code) return code.takeError();
   stage(8);
-  auto sections = compileForLevels(**code, options.levels, options.threads);
+  auto working = [&](const std::string &level) { if (progress) progress->working(level); };
+  auto sections = compileForLevels(**code, options.levels, options.threads, working);
   if (!sections) return sections.takeError();
   stage(9);
   EngineContents contents;

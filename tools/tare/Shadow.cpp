@@ -202,7 +202,11 @@ llvm::Expected<ArrayMap> evaluateSource(ModuleOp module, const ArrayMap &inputs,
     if (!tensor) return tensor.takeError();
     tensors.push_back(std::move(*tensor));
   }
-  auto values = reference::evaluate(main.getBody().front(), tensors);
+  llvm::DenseSet<Value> keep; // outputs are kept anyway; all else goes after its last reader
+  for (auto &[name, value] : extra) keep.insert(value);
+  reference::EvaluateOptions how;
+  how.largest = 0, how.keep = &keep;
+  auto values = reference::evaluate(main.getBody().front(), tensors, how);
   if (!values) return values.takeError();
   ArrayMap outputs;
   auto results = resultNames(module);

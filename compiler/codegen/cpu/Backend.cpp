@@ -166,14 +166,18 @@ Expected<CodeSection> compileOne(StringRef bitcode, StringRef level) {
 
 } // namespace
 
-Expected<std::vector<CodeSection>> compileForLevels(mlir::ModuleOp module, ArrayRef<std::string> levels, unsigned threads) {
+Expected<std::vector<CodeSection>> compileForLevels(mlir::ModuleOp module, ArrayRef<std::string> levels, unsigned threads,
+                                                    function_ref<void(const std::string &)> working) {
   initialiseTarget();
   Expected<std::string> bitcode = translate(module);
   if (!bitcode) return bitcode.takeError();
   std::vector<std::optional<Expected<CodeSection>>> results(levels.size());
   std::atomic<size_t> next{0};
   auto work = [&] {
-    for (size_t i; (i = next++) < levels.size();) results[i].emplace(compileOne(*bitcode, levels[i]));
+    for (size_t i; (i = next++) < levels.size();) {
+      if (working) working(levels[i]);
+      results[i].emplace(compileOne(*bitcode, levels[i]));
+    }
   };
   std::vector<std::thread> helpers;
   for (size_t i = 1; i < std::min<size_t>(threads, levels.size()); ++i) helpers.emplace_back(work);

@@ -19,7 +19,9 @@ struct CodeSection {
 /// Compiles for every level, at most `threads` at a time; the result has the order of `levels` and does not depend on `threads`.
 /// Fails with Failure: a symbol that nobody defines, writable data, an absolute relocation (exit code 1), an unknown level (exit code 2),
 /// no temporary folder (exit code 6).
-llvm::Expected<std::vector<CodeSection>> compileForLevels(mlir::ModuleOp llvmDialect, llvm::ArrayRef<std::string> levels, unsigned threads);
+/// `working` is told each level as it begins, from any of the threads.
+llvm::Expected<std::vector<CodeSection>> compileForLevels(mlir::ModuleOp llvmDialect, llvm::ArrayRef<std::string> levels, unsigned threads,
+                                                          llvm::function_ref<void(const std::string &)> working = {});
 
 /// The optimised LLVM IR of one level as text, for tests and `--stop-after`-style inspection.
 llvm::Expected<std::string> optimisedIr(mlir::ModuleOp llvmDialect, llvm::StringRef level);
