@@ -16,7 +16,10 @@ static std::optional<Dim> limitOf(const Dim &bounded, const Dim &open) {
   return std::nullopt;
 }
 
-Dims NodeImport::broadcast(ArrayRef<Dim> a, ArrayRef<Dim> b) {
+/// Dimensions that an operand leaves to the other one.
+static int repeated(ArrayRef<Dim> dims, size_t rank) { return static_cast<int>(rank - dims.size() + llvm::count_if(dims, [](const Dim &d) { return d.isConstant(1); })); }
+
+Dims NodeImport::broadcast(ArrayRef<Dim> a, ArrayRef<Dim> b, bool strict) {
   Dims result(std::max(a.size(), b.size()));
   std::string where = "node '" + graph::nodeName(location) + "' (" + proto.op_type() + ", tensor '" + (proto.output_size() ? proto.output(0) : "") + "'): ";
   for (size_t i = 1; i <= result.size(); ++i) {
@@ -36,8 +39,15 @@ Dims NodeImport::broadcast(ArrayRef<Dim> a, ArrayRef<Dim> b) {
       g.require("at_most", y, *limit, where + y.str() + " must be at most " + limit->str());
       r = y;
     } else {
-      g.require("equal", x, y, where + x.str() + " must be equal to " + y.str());
-      r = y.constant() ? y : x;
+      // Two sizes of which only a run knows whether one is repeated. The result takes the size of the operand that repeats least elsewhere, so the other one may
+      // be 1; one of the two has to be the result's in the types. A kernel multiplies the index by (size != 1) for it.
+      bool takesY = y.constant() || (!x.constant() && repeated(b, result.size()) < repeated(a, result.size()));
+      r = takesY ? y : x;
+      const Dim &other = takesY ? x : y;
+      if (strict)
+        g.require("equal", x, y, where + x.str() + " must be equal to " + y.str());
+      else
+        g.require("equal", (other - r) * (other - 1), 0, where + other.str() + " must be equal to " + r.str() + ", or 1");
     }
   }
   return result;

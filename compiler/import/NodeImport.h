@@ -60,8 +60,9 @@ public:
   llvm::SmallVector<mlir::Value> results;
 
   // ---- shared pieces --------------------------------------------------------------------------------------------------------------------
-  /// NumPy broadcasting with constraints where two dims are not known to agree.
-  Dims broadcast(llvm::ArrayRef<Dim> a, llvm::ArrayRef<Dim> b);
+  /// NumPy broadcasting with constraints where two dims are not known to agree: a run must make them equal, or one of them, the one that the message names, 1.
+  /// `strict`: equal in any case (the batch of a matmul, whose kernels take one stride for all sizes).
+  Dims broadcast(llvm::ArrayRef<Dim> a, llvm::ArrayRef<Dim> b, bool strict = false);
   mlir::Value binary(graph::BinaryKind kind, mlir::Value a, mlir::Value b);
   mlir::Value unary(graph::UnaryKind kind, mlir::Value x);
   mlir::Value reshape(mlir::Value x, llvm::ArrayRef<Dim> dims);

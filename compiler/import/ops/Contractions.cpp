@@ -18,7 +18,7 @@ static Value emitMatmul(NodeImport &n, Value a, Value b) {
     n.g.require("equal", k, inner, "node '" + graph::nodeName(n.location) + "' (" + n.proto.op_type() + ", tensor '" + n.proto.output(0) + "'): " + k.str() + " must be equal to " + inner.str());
   }
   ArrayRef<Dim> batchX = ArrayRef<Dim>(x).drop_back(std::min<size_t>(x.size(), 2)), batchY = ArrayRef<Dim>(y).drop_back(std::min<size_t>(y.size(), 2));
-  Dims dims = n.broadcast(batchX, batchY);
+  Dims dims = n.broadcast(batchX, batchY, /*strict=*/true);
   if (n.failed()) return {};
   if (x.size() > 1) dims.push_back(x[x.size() - 2]);
   if (y.size() > 1) dims.push_back(y.back());

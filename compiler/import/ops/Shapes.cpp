@@ -89,6 +89,9 @@ void squeeze(NodeImport &n) {
   if (n.failed()) return;
   Dims dims;
   for (auto [i, d] : llvm::enumerate(n.dims(0))) {
+    if (!list && !d.constant())
+      return n.fail("without axes it would remove dimension " + std::to_string(i) + " (" + d.str() + ") in runs in which that is 1 and keep it in others: the rank of " + text(n.dims(0)) +
+                    " after it is not known; export the model with axes");
     bool named = llvm::is_contained(axes, static_cast<int64_t>(i));
     if (named && d.constant() && !d.isConstant(1)) return n.fail("dimension " + std::to_string(i) + " of " + text(n.dims(0)) + " is not 1");
     if (named && !d.constant())

@@ -51,7 +51,37 @@ TEST(OnnxImport, TwoSymbolsNeedAConstraint) {
   OnnxModel m;
   m.input("x", 1, {"S"}).input("z", 1, {"T"}).output("y");
   m.node("Add", {"x", "z"}, {"y"}).set_name("add");
-  EXPECT_SAYS(imported(m), "kind = \"equal\", message = \"node 'add' (Add, tensor 'y'): S must be equal to T\"");
+  EXPECT_SAYS(imported(m), "message = \"node 'add' (Add, tensor 'y'): T must be equal to S, or 1\"");
+}
+
+TEST(OnnxImport, TheOperandThatRepeatsElsewhereMayBeRepeated) { // a mask [B,1,S,T] against scores [B,H,U,V], whichever comes first
+  for (bool maskFirst : {false, true}) {
+    OnnxModel m;
+    m.input("scores", 1, {"B", "4", "U", "V"}).input("mask", 1, {"B", "1", "S", "T"}).output("y");
+    m.node("Add", maskFirst ? Strings{"mask", "scores"} : Strings{"scores", "mask"}, {"y"}).set_name("add");
+    std::string text = imported(m);
+    EXPECT_SAYS(text, "S must be equal to U, or 1");
+    EXPECT_SAYS(text, "T must be equal to V, or 1");
+    EXPECT_SAYS(text, "-> (tensor<?x4x?x?xf32, #graph.dims<[\"B\", 4, \"U\", \"V\"]>>");
+  }
+}
+
+TEST(OnnxImport, BatchesOfAMatmulMustBeEqual) {
+  OnnxModel m;
+  m.input("x", 1, {"S", "2", "3"}).input("z", 1, {"T", "3", "4"}).output("y");
+  m.node("MatMul", {"x", "z"}, {"y"}).set_name("mm");
+  EXPECT_SAYS(imported(m), "kind = \"equal\", message = \"node 'mm' (MatMul, tensor 'y'): S must be equal to T\"");
+}
+
+TEST(OnnxImport, SqueezeWithoutAxesNeedsFixedDims) {
+  OnnxModel m;
+  m.input("x", 1, {"1", "S", "4"}).output("y");
+  m.node("Squeeze", {"x"}, {"y"}).set_name("sq");
+  EXPECT_SAYS(imported(m), "without axes it would remove dimension 1 (S)");
+  OnnxModel fixed;
+  fixed.input("x", 1, {"1", "3", "4"}).output("y");
+  fixed.node("Squeeze", {"x"}, {"y"}).set_name("sq");
+  EXPECT_SAYS(imported(fixed), "-> (tensor<3x4xf32>");
 }
 
 TEST(OnnxImport, ExpandThroughEqualAndWhere) { // the legacy exporter's form: -1 in the target means the own size
