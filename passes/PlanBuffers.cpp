@@ -2,6 +2,7 @@
 // buffers, lifetimes and dispatches, a function per kernel, and `main` as a declaration. What must hold: no two buffers that live at the same step
 // are told apart by anything but their index; a returned value is written straight into its output buffer.
 #include "compiler/graph/Cost.h"
+#include "compiler/plan/Joined.h"
 #include "compiler/plan/Kernels.h"
 #include "passes/Passes.h"
 #include "llvm/ADT/MapVector.h"
@@ -67,7 +68,9 @@ private:
   void addInputs();
   void addStates();
   int64_t weightBuffer(graph::ConstantOp constant, StringRef packing);
+  void gatherSiblings();
   LogicalResult addGroup(graph::GroupOp group);
+  void joinSteps();
   void emit();
 
   ModuleOp module;
@@ -77,7 +80,7 @@ private:
   std::vector<Buffer> buffers;
   DenseMap<Value, int64_t> bufferOf;  // by value behind views, weights excluded
   std::map<std::tuple<uint64_t, std::string, std::string>, SmallVector<int64_t>> weights; // hash, type, packing
-  struct Step { func::FuncOp kernel; SmallVector<int64_t> operands, results; int64_t scratch; Dims capacities; Dim flops, bytes; Location loc; Attribute scope; };
+  struct Step { func::FuncOp kernel; SmallVector<int64_t> operands, results; int64_t scratch; Dims capacities; Dim flops, bytes; Location loc; Attribute scope; bool joined = false; };
   std::vector<Step> steps;
   SmallVector<Attribute> states;
   std::vector<std::string> capacityNames;
@@ -229,12 +232,53 @@ LogicalResult Planner::addGroup(graph::GroupOp group) {
   return success();
 }
 
+/// GEMMs that read the same rows (q, k and v; gate and up) follow one another where their other operands allow it, so that they can be joined.
+void Planner::gatherSiblings() {
+  auto rows = [&](graph::GroupOp group) { return group.getKind() == graph::GroupKind::Gemm ? throughViews(group.getOperand(0)) : Value(); };
+  llvm::DenseMap<Value, graph::GroupOp> last; // of the siblings so far
+  for (auto group : llvm::make_early_inc_range(main.front().getOps<graph::GroupOp>())) {
+    Value shared = rows(group);
+    if (!shared) continue;
+    auto [at, isFirst] = last.try_emplace(shared, group);
+    if (isFirst) continue;
+    bool isReady = llvm::all_of(group.getOperands(), [&](Value operand) {
+      Operation *definition = operand.getDefiningOp();
+      return !definition || definition->isBeforeInBlock(at->second);
+    });
+    if (isReady) group->moveAfter(at->second);
+    at->second = group;
+  }
+}
+
+/// Marks steps that need no barrier in front of them, and lets all buffers of such a run of steps live through all of it: a thread may still be in the
+/// first of them when another one is in the last.
+void Planner::joinSteps() {
+  constexpr int64_t kMostJoined = 8; // memory stays bounded
+  std::vector<int64_t> begin(steps.size()), end(steps.size());
+  llvm::DenseSet<int64_t> read, written;
+  for (int64_t i = 0, first = 0; i < static_cast<int64_t>(steps.size()); ++i) {
+    Step &step = steps[i];
+    auto touches = [](ArrayRef<int64_t> buffers, const llvm::DenseSet<int64_t> &set) { return llvm::any_of(buffers, [&](int64_t b) { return set.contains(b); }); };
+    step.joined = i > 0 && i - first < kMostJoined && !touches(step.operands, written) && !touches(step.results, written) && !touches(step.results, read);
+    if (!step.joined) first = i, read.clear(), written.clear();
+    read.insert(step.operands.begin(), step.operands.end()), written.insert(step.results.begin(), step.results.end());
+    begin[i] = first;
+    for (int64_t j = first; j <= i; ++j) end[j] = i;
+  }
+  for (Buffer &b : buffers) {
+    if (b.kind != "arena" && b.kind != "per_thread") continue;
+    b.first = begin[b.first], b.last = end[b.last];
+  }
+}
+
 LogicalResult Planner::run() {
   if (failed(checkMain())) return failure();
+  gatherSiblings();
   addInputs();
   addStates();
   for (auto group : main.front().getOps<graph::GroupOp>())
     if (failed(addGroup(group))) return failure();
+  joinSteps();
   emit();
   return success();
 }
@@ -288,6 +332,7 @@ void Planner::emit() {
                                                s.capacities.empty() ? graph::DimsAttr() : graph::DimsAttr::get(context, s.capacities), /*serial=*/false,
                                                graph::DimsAttr::get(context, s.flops), graph::DimsAttr::get(context, s.bytes));
     if (s.scope) dispatch->setAttr(graph::kScopeAttr, s.scope);
+    if (s.joined) dispatch->setAttr(plan::kJoinedAttr, b.getUnitAttr());
   }
   main.eraseBody();
   main.setPrivate();

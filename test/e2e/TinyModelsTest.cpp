@@ -22,6 +22,22 @@ std::string engine(const std::string &name) { return std::string(TARE_ENGINES) +
 } // namespace
 
 class TinyModels : public ::testing::TestWithParam<Entry> {};
+// More threads than cores drift apart: steps that share a barrier (q, k and v) must share no memory. The sums of a row do not depend on the number of threads.
+TEST_P(TinyModels, ThreadsThatDriftApartGiveTheSame) {
+  auto arrays = readNpz(std::string(TARE_TEST_DATA) + "/" + GetParam().folder + "/cases.npz");
+  ASSERT_TRUE(bool(arrays)) << llvm::toString(arrays.takeError());
+  EngineRunner one(engine(GetParam().engine), 1), many(engine(GetParam().engine), 5);
+  ASSERT_TRUE(one.good() && many.good());
+  const Array &ids = arrays->at("a.input_ids");
+  const ArrayMap inputs = {{"input_ids", ids}, {"attention_mask", int64s(ids.shape, std::vector<int64_t>(ids.bytes.size() / 8, 1))}};
+  const std::vector<float> want = floatsOf(one.run(inputs, {GetParam().output}).at(GetParam().output));
+  for (int run = 0; run < 30; ++run) {
+    ArrayMap got = many.run(inputs, {GetParam().output});
+    ASSERT_TRUE(got.count(GetParam().output)) << many.error.message;
+    const std::vector<float> have = floatsOf(got.at(GetParam().output));
+    for (size_t i = 0; i < want.size(); ++i) ASSERT_NEAR(have[i], want[i], 1e-5f) << "run " << run << ", element " << i;
+  }
+}
 TEST_P(TinyModels, MatchTheOracle) {
   auto arrays = readNpz(std::string(TARE_TEST_DATA) + "/" + GetParam().folder + "/cases.npz");
   ASSERT_TRUE(bool(arrays)) << llvm::toString(arrays.takeError());

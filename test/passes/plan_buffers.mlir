@@ -64,3 +64,56 @@ func.func @main(%i: !i {graph.name = "ids"}) -> (!y {graph.name = "y"}) {
   } loc("/embed/Gather")
   return %0 : !y
 }
+
+// -----
+// q, k and v: three GEMMs that read the same rows follow one another without a barrier, also where the source has k's reader between them; all their buffers live
+// through the whole run of steps. The reader of k is no sibling; the sum waits for both.
+// CHECK: plan.buffer "arena" "n" {{.*}} {last = 3 : i64}
+// CHECK: plan.buffer "arena" "q" {{.*}} {first = 1 : i64, last = 5 : i64}
+// CHECK: plan.buffer "arena" "k" {{.*}} {first = 1 : i64, last = 4 : i64}
+// CHECK: plan.buffer "arena" "v" {{.*}} {first = 1 : i64, last = 5 : i64}
+// CHECK: plan.buffer "arena" "t" {{.*}} {first = 4 : i64, last = 5 : i64}
+// CHECK: plan.dispatch @pointwise_f32_8_relu "pointwise" [0] -> [[N:.*]] {bytes = {{[^}]*}}} loc("n")
+// CHECK: plan.dispatch @gemm_f32_8x8 {{.*}} {bytes = {{[^}]*}}} loc("q")
+// CHECK: plan.dispatch @gemm_f32_8x8 {{.*}} {{{.*}}joined} loc("k")
+// CHECK: plan.dispatch @gemm_f32_8x8 {{.*}} {{{.*}}joined} loc("v")
+// CHECK: plan.dispatch @pointwise_f32_8_tanh {{.*}} {bytes = {{[^}]*}}} loc("t")
+// CHECK: plan.dispatch @pointwise_f32_8_add_add {{.*}} {bytes = {{[^}]*}}} loc("o")
+!x = tensor<?x8xf32, #graph.dims<["n", 8]>>
+func.func @main(%x: !x {graph.name = "x"}) -> (!x {graph.name = "y"}) {
+  %wq = graph.constant "wq" dense<0.5> : tensor<8x8xf32> -> tensor<8x8xf32>
+  %wk = graph.constant "wk" dense<0.25> : tensor<8x8xf32> -> tensor<8x8xf32>
+  %wv = graph.constant "wv" dense<0.125> : tensor<8x8xf32> -> tensor<8x8xf32>
+  %n = graph.group <pointwise>(%x) : (!x) -> !x {
+  ^bb0(%a: !x):
+    %1 = graph.unary <relu> %a : !x -> !x
+    graph.yield %1 : !x
+  } loc("n")
+  %q = graph.group <gemm>(%n, %wq) : (!x, tensor<8x8xf32>) -> !x {
+  ^bb0(%a: !x, %b: tensor<8x8xf32>):
+    %1 = graph.matmul %a, %b : !x, tensor<8x8xf32> -> !x
+    graph.yield %1 : !x
+  } loc("q")
+  %k = graph.group <gemm>(%n, %wk) : (!x, tensor<8x8xf32>) -> !x {
+  ^bb0(%a: !x, %b: tensor<8x8xf32>):
+    %1 = graph.matmul %a, %b : !x, tensor<8x8xf32> -> !x
+    graph.yield %1 : !x
+  } loc("k")
+  %t = graph.group <pointwise>(%k) : (!x) -> !x {
+  ^bb0(%a: !x):
+    %1 = graph.unary <tanh> %a : !x -> !x
+    graph.yield %1 : !x
+  } loc("t")
+  %v = graph.group <gemm>(%n, %wv) : (!x, tensor<8x8xf32>) -> !x {
+  ^bb0(%a: !x, %b: tensor<8x8xf32>):
+    %1 = graph.matmul %a, %b : !x, tensor<8x8xf32> -> !x
+    graph.yield %1 : !x
+  } loc("v")
+  %o = graph.group <pointwise>(%q, %t, %v) : (!x, !x, !x) -> !x {
+  ^bb0(%a: !x, %b: !x, %c: !x):
+    %1 = graph.binary <add> %a, %b : !x, !x -> !x
+    %2 = graph.binary <add> %1, %c : !x, !x -> !x
+    graph.yield %2 : !x
+  } loc("o")
+  return %o : !x
+}

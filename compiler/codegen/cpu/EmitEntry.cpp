@@ -1,6 +1,7 @@
 // tare_entry, built straight in the LLVM dialect because it leaves early when a barrier says stop. A kernel is told its fault value (1 + step) and writes it to
-// the thread's own word. Serial steps run on thread 0 alone, and the barrier waits until the last of a sequence of them.
+// the thread's own word. Serial steps run on thread 0 alone, and the barrier waits until the last of a sequence of them. Joined steps follow one another without a barrier: q, k and v of a layer are one parallel region.
 #include "compiler/codegen/cpu/EmitEntry.h"
+#include "compiler/plan/Joined.h"
 #include "llvm/ADT/StringMap.h"
 
 using namespace mlir;
@@ -36,8 +37,8 @@ public:
       emitStamp(i);
       bool serial = step.getSerial();
       onlyWhen(serial ? isFirst : Value(), [&, i = i, step = step] { emitCall(step, i); });
-      bool nextSerial = i + 1 < steps.size() && steps[i + 1].getSerial();
-      if (!(serial && nextSerial)) emitBarrier();
+      bool nextSerial = i + 1 < steps.size() && steps[i + 1].getSerial(), nextJoined = i + 1 < steps.size() && steps[i + 1]->hasAttr(plan::kJoinedAttr);
+      if (!(serial && nextSerial) && !nextJoined) emitBarrier();
     }
     emitStamp(steps.size());
     b.create<LLVM::ReturnOp>(loc, constant(0));

@@ -263,6 +263,83 @@ func.func @main(%q: !q {graph.name = "q"}, %k: !k {graph.name = "k"}, %v: !k {gr
   checkSizes(p, {{{"b", 1}, {"s", 1}, {"t", 1}}, {{"b", 3}, {"s", 17}, {"t", 9}}, {{"b", 0}, {"s", 5}, {"t", 4}}, {{"b", 2}, {"s", 70}, {"t", 65}}}, 2e-5);
 }
 
+// What the importer promises for two symbols of which a run makes one 1 or both equal: epilogue operands, pointwise operands and biases repeat along it.
+TEST(EmitKinds, SizesThatOnlyARunKnowsToRepeat) {
+  Program p(R"(
+!x = tensor<?x24xf32, #graph.dims<["s", 24]>>
+!h = tensor<?x40xf32, #graph.dims<["s", 40]>>
+!e = tensor<?x?xf32, #graph.dims<["t", "u"]>>
+!q = tensor<?x?x4x16xf32, #graph.dims<["b", "s", 4, 16]>>
+!m = tensor<?x1x?x?xf32, #graph.dims<["c", 1, "t", "v"]>>
+func.func @main(%x: !x {graph.name = "x"}, %e: !e {graph.name = "e"}, %q: !q {graph.name = "q"}, %m: !m {graph.name = "m"})
+    -> (!h {graph.name = "y"}, !h {graph.name = "z"}, !q {graph.name = "a"}) {
+  %w = graph.constant "w" dense<0.25> : tensor<24x40xf32> -> tensor<24x40xf32>
+  %0 = graph.group <gemm>(%x, %w, %e) : (!x, tensor<24x40xf32>, !e) -> !h {
+  ^bb0(%a: !x, %b: tensor<24x40xf32>, %c: !e):
+    %1 = graph.matmul %a, %b : !x, tensor<24x40xf32> -> !h
+    %2 = graph.binary <add> %1, %c : !h, !e -> !h
+    graph.yield %2 : !h
+  }
+  %3 = graph.group <pointwise>(%0, %e) : (!h, !e) -> !h {
+  ^bb0(%a: !h, %c: !e):
+    %1 = graph.binary <mul> %c, %a : !e, !h -> !h
+    graph.yield %1 : !h
+  }
+  %4 = graph.group <attention>(%q, %m) : (!q, !m) -> !q {
+  ^bb0(%a: !q, %c: !m):
+    %1 = graph.attention %a, %a, %a, %c {scale = 0.25 : f64, layout = "ssss"} : (!q, !q, !q, !m) -> !q
+    graph.yield %1 : !q
+  }
+  return %0, %3, %4 : !h, !h, !q
+}
+)");
+  auto sizes = [](int64_t s, int64_t t, int64_t u, int64_t b, int64_t c, int64_t v) {
+    return std::map<std::string, int64_t>{{"s", s}, {"t", t}, {"u", u}, {"b", b}, {"c", c}, {"v", v}};
+  };
+  checkSizes(p, {sizes(5, 5, 40, 2, 2, 5), sizes(5, 1, 40, 2, 1, 5), sizes(17, 1, 1, 3, 1, 1), sizes(17, 17, 1, 3, 3, 1), sizes(1, 1, 1, 1, 1, 1), sizes(0, 1, 40, 2, 2, 1)}, 2e-5);
+}
+
+// q, k and v of one layer have no barrier between them; their reader has one in front of it.
+TEST(EmitKinds, JoinedSteps) {
+  Program p(R"(
+!x = tensor<?x24xf32, #graph.dims<["s", 24]>>
+!h = tensor<?x70xf32, #graph.dims<["s", 70]>>
+func.func @main(%x: !x {graph.name = "x"}) -> (!h {graph.name = "y"}, !h {graph.name = "v"}) {
+  %wq = graph.constant "wq" dense<0.25> : tensor<24x70xf32> -> tensor<24x70xf32>
+  %wk = graph.constant "wk" dense<0.5> : tensor<24x70xf32> -> tensor<24x70xf32>
+  %wv = graph.constant "wv" dense<0.125> : tensor<24x70xf32> -> tensor<24x70xf32>
+  %q = graph.group <gemm>(%x, %wq) : (!x, tensor<24x70xf32>) -> !h {
+  ^bb0(%a: !x, %b: tensor<24x70xf32>):
+    %1 = graph.matmul %a, %b : !x, tensor<24x70xf32> -> !h
+    graph.yield %1 : !h
+  }
+  %k = graph.group <gemm>(%x, %wk) : (!x, tensor<24x70xf32>) -> !h {
+  ^bb0(%a: !x, %b: tensor<24x70xf32>):
+    %1 = graph.matmul %a, %b : !x, tensor<24x70xf32> -> !h
+    graph.yield %1 : !h
+  }
+  %t = graph.group <reduce>(%k) : (!h) -> tensor<?x1xf32, #graph.dims<["s", 1]>> {
+  ^bb0(%a: !h):
+    %1 = graph.reduce <max> %a [1] keepdims true : !h -> tensor<?x1xf32, #graph.dims<["s", 1]>>
+    graph.yield %1 : tensor<?x1xf32, #graph.dims<["s", 1]>>
+  }
+  %v = graph.group <gemm>(%x, %wv) : (!x, tensor<24x70xf32>) -> !h {
+  ^bb0(%a: !x, %b: tensor<24x70xf32>):
+    %1 = graph.matmul %a, %b : !x, tensor<24x70xf32> -> !h
+    graph.yield %1 : !h
+  }
+  %o = graph.group <pointwise>(%q, %t, %v) : (!h, tensor<?x1xf32, #graph.dims<["s", 1]>>, !h) -> !h {
+  ^bb0(%a: !h, %b: tensor<?x1xf32, #graph.dims<["s", 1]>>, %c: !h):
+    %1 = graph.binary <mul> %a, %b : !h, tensor<?x1xf32, #graph.dims<["s", 1]>> -> !h
+    %2 = graph.binary <sub> %1, %c : !h, !h -> !h
+    graph.yield %2 : !h
+  }
+  return %o, %v : !h, !h
+}
+)");
+  checkSizes(p, {{{"s", 1}}, {{"s", 17}}, {{"s", 0}}, {{"s", 300}}});
+}
+
 constexpr char cacheModule[] = R"(
 !past = tensor<?x2x?x16xf32, #graph.dims<["b", 2, "past", 16]>>
 !new = tensor<?x?x2x16xf32, #graph.dims<["b", "s", 2, 16]>>
