@@ -182,6 +182,14 @@ tare_status tare_context_set_output(tare_context_t *context, const char *name, c
     return context->own->setOutput(name, tensor);
   });
 }
+tare_status tare_context_request_outputs(tare_context_t *context, const char *const *names, size_t count, tare_error *error) {
+  return guarded(error, [&]() -> Result<void> {
+    bool all = context && (count == 0 || names);
+    for (size_t i = 0; all && i < count; ++i) all = names[i];
+    TARE_TRY(needed(all));
+    return context->own->requestOutputs(names, count);
+  });
+}
 tare_status tare_context_run(tare_context_t *context, tare_error *error) {
   return guarded(error, [&]() -> Result<void> {
     TARE_TRY(needed(context));

@@ -1,6 +1,7 @@
 // Setting inputs and outputs, preparing for new shapes, running. Linked states are in ContextState.cpp, profile and metrics in Profile.cpp.
 #include "runtime/Context.h"
 #include "runtime/CpuDevice.h"
+#include <algorithm>
 #include <cstring>
 #include <ctime>
 
@@ -32,8 +33,10 @@ bool misaligned(const void *data, fb::DType type) { return reinterpret_cast<uint
 
 Context::Context(std::shared_ptr<const Engine> engine, const tare_context_options &options)
     : shared(std::move(engine)), plan(shared->plan()), binding(plan), layout(0), parallel(options.parallel), parallelUser(options.parallel_user) {
+  bufferOfOutput.resize(plan.outputs()->size());
   for (uint32_t i = 0; i < plan.buffers()->size(); ++i) {
     auto kind = plan.buffers()->Get(i)->kind();
+    if (kind == fb::BufferKind::Output) bufferOfOutput[static_cast<size_t>(plan.buffers()->Get(i)->tensor())] = i;
     if (kind == fb::BufferKind::Arena || kind == fb::BufferKind::PerThread) arenaBuffers.push_back(i);
   }
   layout = Layout(arenaBuffers.size());
@@ -42,6 +45,8 @@ Context::Context(std::shared_ptr<const Engine> engine, const tare_context_option
   outputs.resize(plan.outputs()->size());
   states.resize(plan.states()->size());
   links.resize(plan.states()->size());
+  for (auto *buffer : *plan.buffers())
+    if (buffer->kind() == fb::BufferKind::Weight && buffer->tensor() >= 0) inputs[static_cast<size_t>(buffer->tensor())].own = shared->weights() + buffer->offset();
   stateOfInput.assign(inputs.size(), -1);
   stateOfOutput.assign(outputs.size(), -1);
   for (uint32_t i = 0; i < plan.states()->size(); ++i) {
@@ -49,6 +54,8 @@ Context::Context(std::shared_ptr<const Engine> engine, const tare_context_option
     stateOfOutput[plan.states()->Get(i)->output()] = static_cast<int32_t>(i);
   }
   addresses.resize(plan.buffers()->size());
+  skipped.resize(plan.steps()->size());
+  touched.resize(plan.buffers()->size());
   threads = options.threads ? options.threads : physicalCores();
   faults.resize(static_cast<size_t>(threads));
   if (options.profile) stamps.resize(plan.steps()->size() + 1);
@@ -120,6 +127,43 @@ Result<void> Context::setOutput(const char *name, const tare_tensor *tensor) {
   return {};
 }
 
+Result<void> Context::requestOutputs(const char *const *names, size_t count) {
+  for (size_t i = 0; i < count; ++i)
+    if (findTensor(*plan.outputs(), names[i]) < 0) return unknownTensor(*plan.outputs(), names[i], "the engine has no such output");
+  for (size_t o = 0; o < outputs.size(); ++o) {
+    const char *own = plan.outputs()->Get(static_cast<uint32_t>(o))->name()->c_str();
+    bool asked = count == 0 || std::any_of(names, names + count, [own](const char *name) { return strcmp(name, own) == 0; });
+    if (asked != outputs[o].asked) dirty = true, ran = false; // asking for the same again costs nothing
+    outputs[o].asked = asked;
+  }
+  return {};
+}
+
+bool Context::requested(size_t output) const {
+  int32_t state = stateOfOutput[output];
+  return outputs[output].asked || outputs[output].data || (state >= 0 && links[static_cast<size_t>(state)].linked);
+}
+
+/// Backwards from the requested outputs: a step runs when it writes one of them, or what a later running step touches.
+void Context::prepareSteps() {
+  for (uint32_t i = 0; i < touched.size(); ++i) {
+    auto &buffer = *plan.buffers()->Get(i);
+    touched[i] = buffer.kind() == fb::BufferKind::Output && requested(static_cast<size_t>(buffer.tensor()));
+  }
+  for (uint32_t s = plan.steps()->size(); s-- > 0;) {
+    auto &step = *plan.steps()->Get(s);
+    bool needed = step.operand_count() == step.buffers()->size(); // a step without results is there for what else it does
+    for (uint32_t i = step.operand_count(); i < step.buffers()->size(); ++i) needed = needed || touched[step.buffers()->Get(i)];
+    skipped[s] = !needed;
+    for (uint32_t index : *step.buffers()) touched[index] = touched[index] || needed;
+  }
+  for (uint32_t i = 0; i < touched.size(); ++i) { // a step's scratch is none of its operands
+    auto &buffer = *plan.buffers()->Get(i);
+    if (buffer.kind() == fb::BufferKind::PerThread)
+      for (uint32_t s = buffer.first_step(); s <= buffer.last_step(); ++s) touched[i] = touched[i] || !skipped[s];
+  }
+}
+
 Result<void> Context::tensorBytes(const fb::Tensor &tensor, uint64_t &bytes) const {
   bytes = dtypeBytes(tensor.dtype());
   for (uint32_t dim : *tensor.dims())
@@ -134,6 +178,10 @@ Result<void> Context::prepareInputs() {
     uint64_t bytes;
     TARE_TRY(tensorBytes(tensor, bytes));
     if (shapes[i].from != Shape::From::Absent) continue;
+    if (inputs[i].own) {
+      inputs[i].address = inputs[i].own;
+      continue;
+    }
     TARE_TRY(inputs[i].staging.reserve(bytes, "the default of an input"));
     int64_t dims[8] = {0};
     for (uint32_t d = 0; d < tensor.dims()->size(); ++d) dims[d] = binding.dim(tensor.dims()->Get(d));
@@ -151,6 +199,8 @@ Result<void> Context::prepareOutputs() {
     for (uint32_t d = 0; d < tensor.dims()->size(); ++d) output.dims[d] = binding.dim(tensor.dims()->Get(d));
     int32_t state = stateOfOutput[i];
     if (state >= 0 && links[static_cast<size_t>(state)].linked) continue;
+    output.address = nullptr;
+    if (!touched[bufferOfOutput[i]]) continue;
     if (output.data && output.bytes < output.needed)
       return Error(Error::format(Status::Refused, "output buffer is too small", "%llu bytes, the result needs %llu", static_cast<unsigned long long>(output.bytes),
                                  static_cast<unsigned long long>(output.needed))
@@ -170,7 +220,7 @@ Result<void> Context::prepareArena() {
     if (bytes < 0) return Error::format(Status::Refused, "a buffer has a negative size for these input shapes", "%lld bytes", static_cast<long long>(bytes));
     auto size = static_cast<uint64_t>(bytes);
     if (buffer.kind() == fb::BufferKind::PerThread && __builtin_mul_overflow(size, static_cast<uint64_t>(threads), &size)) return Error(Status::Limit, "scratch memory is too large");
-    layout.items[i] = {size, buffer.first_step(), buffer.last_step(), 0};
+    layout.items[i] = {touched[arenaBuffers[i]] ? size : 0, buffer.first_step(), buffer.last_step(), 0};
   }
   auto total = layout.place();
   if (!total) return std::move(total.error());
@@ -193,6 +243,7 @@ Result<void> Context::prepare() {
   TARE_TRY(binding.bind(shapes.data(), links.data()));
   TARE_TRY(prepareStates());
   TARE_TRY(prepareInputs());
+  prepareSteps();
   TARE_TRY(prepareOutputs());
   TARE_TRY(prepareArena());
   // What the code will touch must lie inside of what was bound: the buffers' own sizes against the tensors'.
@@ -269,7 +320,7 @@ Result<void> Context::execute() {
   std::fill(stamps.begin(), stamps.end(), 0);
   stopped.store(false, std::memory_order_relaxed);
   barrier.prepare(threads, pool.spins());
-  arguments = {addresses.data(), binding.dims(), threads, this, barrierCallback, this, stamps.empty() ? nullptr : stampCallback, faults.data()};
+  arguments = {addresses.data(), binding.dims(), threads, this, barrierCallback, this, stamps.empty() ? nullptr : stampCallback, faults.data(), skipped.data()};
   parallel ? parallel(parallelUser, threads, threadBody, this) : pool.run(threadBody, this);
 
   for (int64_t fault : faults)
@@ -319,6 +370,7 @@ Result<void> Context::getOutput(const char *name, tare_tensor &tensor) {
   Output &output = outputs[static_cast<size_t>(index)];
   int32_t state = stateOfOutput[static_cast<size_t>(index)];
   if (state >= 0 && links[static_cast<size_t>(state)].linked) return Error(Error(Status::Usage, "output is linked: the context keeps it").ofTensor(name));
+  if (!requested(static_cast<size_t>(index))) return Error(Error(Status::Usage, "this output was not asked for, so it was not computed").ofTensor(name));
   if (!ran) return Error(Error(Status::Usage, "there is no result yet: the last run did not succeed, or there was none").ofTensor(name));
   tensor = {static_cast<tare_dtype>(declared.dtype()), static_cast<int32_t>(declared.dims()->size()), output.dims, output.data ? output.data : output.address, output.needed};
   return {};

@@ -17,6 +17,7 @@ public:
 
   Result<void> setInput(const char *name, const tare_tensor *tensor);
   Result<void> setOutput(const char *name, const tare_tensor *tensor);
+  Result<void> requestOutputs(const char *const *names, size_t count);
   Result<void> run();
   Result<void> getOutput(const char *name, tare_tensor &tensor);
   void cancel() { cancelled.store(true, std::memory_order_relaxed); }
@@ -34,11 +35,13 @@ private:
     const void *data = nullptr; // the caller's
     Block staging;              // a copy when misaligned, or the default when left out
     const void *address = nullptr;
+    const void *own = nullptr; // its default in the weights
   };
   struct Output {
     void *data = nullptr; // the caller's
     uint64_t bytes = 0;   // of the caller's
     Block own, staging;   // context-owned; copied to the caller's when that is misaligned
+    bool asked = true;    // by requestOutputs; one with a caller's buffer or a linked state is computed in any case
     void *address = nullptr;
     int64_t dims[8] = {0};
     uint64_t needed = 0;
@@ -53,6 +56,8 @@ private:
   Context(std::shared_ptr<const Engine> engine, const tare_context_options &options);
   Result<void> prepare();
   Result<void> prepareInputs();
+  bool requested(size_t output) const;
+  void prepareSteps();
   Result<void> prepareOutputs();
   Result<void> prepareStates();
   Result<void> prepareArena();
@@ -76,7 +81,10 @@ private:
   std::vector<State> states;
   std::vector<LinkedCapacity> links; // per state
   std::vector<int32_t> stateOfInput, stateOfOutput;
+  std::vector<uint32_t> bufferOfOutput;
   std::vector<void *> addresses; // per plan buffer
+  std::vector<uint8_t> skipped;  // per step: no requested output needs it
+  std::vector<uint8_t> touched;  // per plan buffer: a step that runs reads or writes it
   std::vector<int64_t> faults;   // per thread
   std::vector<int64_t> stamps;   // nanoseconds, steps + 1, when a profile is asked for
   Block arena;

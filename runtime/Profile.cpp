@@ -66,14 +66,16 @@ size_t Context::profile(char *buffer, size_t capacity) const {
   Sink sink(buffer, capacity);
   sink.add("{\"displayTimeUnit\":\"ms\",\"otherData\":{\"level\":\"%s\",\"threads\":\"%d\"},\"traceEvents\":[", shared->level(), threads);
   sink.add("{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":1,\"tid\":0,\"args\":{\"name\":\"tare\"}}");
+  int64_t begin = 0;
   for (size_t i = 0; ran && i + 1 < stamps.size(); ++i) {
-    if (!stamps[i]) continue;
+    if (!stamps[i]) continue; // skipped, or fused with another one
+    if (!begin) begin = stamps[i];
     auto &step = *plan.steps()->Get(static_cast<uint32_t>(i));
     sink.add(",\n{\"name\":");
     sink.addString(step.name()->c_str());
     sink.add(",\"cat\":");
     sink.addString(step.kind()->c_str());
-    sink.add(",\"ph\":\"X\",\"pid\":1,\"tid\":0,\"ts\":%.3f,\"dur\":%.3f,\"args\":{\"kernel\":", 1e-3 * static_cast<double>(stamps[i] - stamps[0]),
+    sink.add(",\"ph\":\"X\",\"pid\":1,\"tid\":0,\"ts\":%.3f,\"dur\":%.3f,\"args\":{\"kernel\":", 1e-3 * static_cast<double>(stamps[i] - begin),
              1e-3 * static_cast<double>(std::max<int64_t>(nanoseconds(i), 0)));
     sink.addString(step.kernel()->c_str());
     sink.add(",\"layer\":");

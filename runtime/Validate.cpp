@@ -72,16 +72,27 @@ private:
     return {};
   }
   static bool defaultKind(const char *kind) {
-    for (const char *known : {"ones", "zeros", "empty", "positions"})
+    for (const char *known : {"ones", "zeros", "empty", "positions", "weight"})
       if (strcmp(kind, known) == 0) return true;
     return false;
+  }
+
+  static bool ownDefault(const fb::Tensor *tensor) { return tensor->optional() && strcmp(tensor->default_kind()->c_str(), "weight") == 0; }
+  /// Of a tensor whose sizes are all constants; UINT64_MAX for any other.
+  uint64_t constantBytes(const fb::Tensor *tensor) const {
+    uint64_t bytes = dtypeBytes(tensor->dtype());
+    for (uint32_t index : *tensor->dims()) {
+      auto *code = plan->dims()->Get(index)->code();
+      if (code->size() != 2 || code->Get(0) != dims::PushConstant || code->Get(1) < 0 || __builtin_mul_overflow(bytes, static_cast<uint64_t>(code->Get(1)), &bytes)) return UINT64_MAX;
+    }
+    return bytes;
   }
 
   Result<void> checkBuffers() {
     uint32_t steps = plan->steps()->size();
     if (!limit(plan->buffers()->size(), format::kMaxItems)) return Error(Status::Limit, "plan has too many buffers");
     if (!limit(steps, format::kMaxItems)) return Error(Status::Limit, "plan has too many steps");
-    std::vector<uint8_t> inputs(plan->inputs()->size()), outputs(plan->outputs()->size());
+    std::vector<uint8_t> inputs(plan->inputs()->size()), outputs(plan->outputs()->size()), defaults(plan->inputs()->size());
     for (uint32_t i = 0; i < plan->buffers()->size(); ++i) {
       auto *buffer = plan->buffers()->Get(i);
       if (!dim(buffer->bytes())) return bad("plan has an index out of range", "size of buffer", i);
@@ -101,6 +112,11 @@ private:
         if (__builtin_add_overflow(buffer->offset(), static_cast<uint64_t>(code->Get(1)), &end) || end > around.weightBytes)
           return bad("plan has a weight outside of the weights section", "buffer", i);
         if (buffer->offset() % 64 != 0) return bad("plan has a misaligned weight", "buffer", i);
+        if (buffer->tensor() < 0) break;
+        auto input = static_cast<uint32_t>(buffer->tensor());
+        if (input >= defaults.size()) return bad("plan has an index out of range", "tensor of buffer", i);
+        if (!ownDefault(plan->inputs()->Get(input)) || defaults[input]++ || constantBytes(plan->inputs()->Get(input)) != static_cast<uint64_t>(code->Get(1)))
+          return bad("plan has a weight that cannot be an input's default", "buffer", i);
         break;
       }
       case fb::BufferKind::Arena:
@@ -110,6 +126,8 @@ private:
       default: return bad("plan has an unknown buffer kind", "buffer", i);
       }
     }
+    for (uint32_t i = 0; i < defaults.size(); ++i)
+      if (ownDefault(plan->inputs()->Get(i)) && !defaults[i]) return bad("plan has a default without a weight", "input", i);
     for (uint32_t i = 0; i < outputs.size(); ++i)
       if (!outputs[i]) return bad("plan has an output without a buffer", "output", i);
     return {};

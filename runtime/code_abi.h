@@ -1,6 +1,7 @@
 /* The contract between an engine's machine code and the runtime that calls it. All fields are 64 bits wide; generated code addresses them by
  * index. One entry function per ISA level lies at offset 0 of its code section. Every participating thread calls it once per run, with its own
- * thread_id in [0, thread_count); between steps the threads meet at `barrier`. Thread 0 calls `stamp` before each step when it is not null. */
+ * thread_id in [0, thread_count); between steps the threads meet at `barrier`. Thread 0 calls `stamp` before each
+ * step that runs when it is not null. */
 #pragma once
 #include <stdint.h>
 
@@ -18,6 +19,7 @@ typedef struct tare_code_args {
   void *stamp_state;                                 /* 5: first argument of stamp */
   void (*stamp)(void *stamp_state, int64_t step);    /* 6: null unless a profile is taken; step == number of steps at the end */
   int64_t *fault;                                    /* 7: one word per thread, zeroed by the runtime; code stores 1 + step index when an index is out of range */
+  const uint8_t *skip;                               /* 8: one byte per step, the same for all threads; non-zero: no requested output needs the step */
 } tare_code_args;
 
 /* Returns 0, or 1 when a barrier said stop. */

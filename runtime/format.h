@@ -7,7 +7,7 @@
 namespace tare::format {
 
 inline constexpr char kMagic[8] = {'\x89', 'T', 'A', 'R', 'E', '\r', '\n', '\x1a'};
-inline constexpr uint16_t kMajor = 1, kMinor = 0;
+inline constexpr uint16_t kMajor = 1, kMinor = 1;
 inline constexpr uint32_t kEndianness = 0x01020304;
 
 struct Header { // 64 bytes at offset 0

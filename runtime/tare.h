@@ -107,7 +107,7 @@ typedef struct tare_tensor_info {
   int32_t rank;
   const char *dims[8];
   int optional;             /* inputs: may be left out */
-  const char *default_kind; /* "ones", "zeros", "empty", "positions" (0, 1, 2.. along the last axis); "" when not optional */
+  const char *default_kind; /* "ones", "zeros", "empty", "positions" (0, 1, 2.. along the last axis), "weight" (its own value); "" when not optional */
 } tare_tensor_info;
 TARE_API size_t tare_engine_input_count(const tare_engine_t *engine);
 TARE_API size_t tare_engine_output_count(const tare_engine_t *engine);
@@ -133,6 +133,9 @@ TARE_API void tare_context_destroy(tare_context_t *context);
 TARE_API tare_status tare_context_set_input(tare_context_t *context, const char *name, const tare_tensor *tensor, tare_error *error);
 /* The caller's buffer of `tensor->bytes` bytes for an output; shape is ignored, dtype must be the output's. NULL: the context owns it again. */
 TARE_API tare_status tare_context_set_output(tare_context_t *context, const char *name, const tare_tensor *tensor, tare_error *error);
+/* Only these outputs (and those with a caller's buffer or a linked state) are computed by the next runs: steps that none of them needs are skipped.
+ * Count 0: all of them, as in the beginning. The others cannot be read then. */
+TARE_API tare_status tare_context_request_outputs(tare_context_t *context, const char *const *names, size_t count, tare_error *error);
 TARE_API tare_status tare_context_run(tare_context_t *context, tare_error *error);
 /* After a run: dtype, shape and data of an output (the caller's buffer when one was set). */
 TARE_API tare_status tare_context_get_output(tare_context_t *context, const char *name, tare_tensor *tensor, tare_error *error);

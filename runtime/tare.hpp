@@ -94,6 +94,12 @@ public:
   }
   void clearInput(const std::string &name) { call(tare_context_set_input, name.c_str(), static_cast<const tare_tensor *>(nullptr)); }
   void setOutput(const std::string &name, const tare_tensor &tensor) { call(tare_context_set_output, name.c_str(), &tensor); }
+  /// Only these are computed by the next runs; none: all.
+  void requestOutputs(const std::vector<std::string> &names) {
+    std::vector<const char *> list;
+    for (auto &name : names) list.push_back(name.c_str());
+    call(tare_context_request_outputs, list.data(), list.size());
+  }
   void run() { call(tare_context_run); }
   tare_tensor output(const std::string &name) {
     tare_tensor tensor;

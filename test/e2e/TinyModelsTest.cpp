@@ -79,6 +79,25 @@ TEST(TinyModels, DefaultsOfFolderEngines) {
   EXPECT_TRUE(implied == given);
 }
 
+TEST(TinyModels, AnOutputThatWasNotAskedForIsNotComputed) {
+  struct Case { const char *engine, *wanted; size_t fewer; };
+  // BERT's pooler is three steps at most (gather, projection, tanh); the decoder's first cache needs none of the later layers.
+  for (auto &c : {Case{"bert-tiny", "last_hidden_state", 1}, Case{"bert-tiny", "pooler_output", 0}, Case{"llama-pro-tiny", "logits", 0}, Case{"llama-pro-tiny", "present.0.key", 10}}) {
+    EngineRunner runner(engine(c.engine), 2, nullptr, /*profile=*/true);
+    ASSERT_TRUE(runner.good());
+    ArrayMap inputs = {{"input_ids", int64s({1, 6}, {9, 8, 7, 6, 5, 4})}};
+    ArrayMap all = runner.run(inputs);
+    ASSERT_TRUE(all.count(c.wanted)) << runner.error.message;
+    EXPECT_EQ(runner.executedSteps(), runner.plannedSteps()) << c.engine;
+    ArrayMap one = runner.run(inputs, {c.wanted});
+    EXPECT_TRUE(one.at(c.wanted).bytes == all.at(c.wanted).bytes) << c.engine << " " << c.wanted;
+    EXPECT_LE(runner.executedSteps() + c.fewer, runner.plannedSteps()) << c.engine << " " << c.wanted;
+    if (c.fewer == 0) EXPECT_EQ(runner.executedSteps(), runner.plannedSteps()) << c.engine << " " << c.wanted;
+    tare::ArrayMap again = runner.run(inputs); // and everything is there again
+    EXPECT_TRUE(again.size() == all.size() && again.at(c.wanted).bytes == all.at(c.wanted).bytes) << c.engine;
+  }
+}
+
 TEST(TinyModels, MaskedBatchEqualsRowsAlone) {
   EngineRunner runner(engine("bert-tiny"), 2);
   ASSERT_TRUE(runner.good());

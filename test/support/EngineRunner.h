@@ -44,7 +44,7 @@ inline std::vector<float> floatsOf(const Array &a) {
 
 class EngineRunner {
 public:
-  explicit EngineRunner(const std::string &path, int threads = 1, const char *level = nullptr) {
+  explicit EngineRunner(const std::string &path, int threads = 1, const char *level = nullptr, bool profile = false) {
     tare_options options{};
     options.struct_bytes = sizeof options;
     options.max_level = level;
@@ -52,7 +52,7 @@ public:
     EXPECT_NE(engine, nullptr) << path << ": " << error.message;
     tare_context_options contextOptions{};
     contextOptions.struct_bytes = sizeof contextOptions;
-    contextOptions.threads = threads;
+    contextOptions.threads = threads, contextOptions.profile = profile;
     if (engine) context = tare_context_create(engine, &contextOptions, &error);
     if (engine) EXPECT_NE(context, nullptr) << error.message;
   }
@@ -70,12 +70,27 @@ public:
   }
   void reset() { EXPECT_EQ(tare_context_reset(context), TARE_OK); }
 
-  /// One run; `wanted` empty means every output. A failed run returns an empty map and leaves `error`.
+  /// Steps that the last run executed; the runner must have been made with `profile`.
+  size_t executedSteps() {
+    size_t count = 0;
+    for (size_t i = 0; i < tare_context_step_count(context); ++i) {
+      tare_step_info info;
+      EXPECT_EQ(tare_context_step_info(context, i, &info, &error), TARE_OK) << error.message;
+      count += info.nanoseconds >= 0;
+    }
+    return count;
+  }
+  size_t plannedSteps() const { return tare_context_step_count(context); }
+
+  /// One run; `wanted` empty means every output, else only these are asked for. A failed run returns an empty map and leaves `error`.
   ArrayMap run(const ArrayMap &inputs, const std::set<std::string> &wanted = {}) {
     for (const auto &[name, array] : inputs) {
       tare_tensor tensor{tare_dtype(array.dtype), int32_t(array.shape.size()), array.shape.data(), const_cast<char *>(array.bytes.data()), array.bytes.size()};
       if (tare_context_set_input(context, name.c_str(), &tensor, &error) != TARE_OK) return {};
     }
+    std::vector<const char *> names;
+    for (auto &name : wanted) names.push_back(name.c_str());
+    EXPECT_EQ(tare_context_request_outputs(context, names.data(), names.size(), &error), TARE_OK) << error.message;
     if (tare_context_run(context, &error) != TARE_OK) return {};
     ArrayMap out;
     for (size_t i = 0; i < tare_engine_output_count(engine); ++i) {

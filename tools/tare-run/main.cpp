@@ -6,6 +6,7 @@
 #include "compiler/import/Npz.h"
 #include "runtime/tare.hpp"
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <csignal>
 #include <iostream>
 #include <nlohmann/json.hpp>
@@ -15,6 +16,7 @@ using namespace tare;
 namespace {
 struct Options {
   std::string engine, inputs, outputs, profile, metrics, publicKey, level;
+  std::vector<std::string> fetch;
   int threads = 0;
   bool paranoid = false, json = false, quiet = false;
 };
@@ -72,9 +74,11 @@ llvm::Error run(const Options &options, nlohmann::ordered_json &summary) {
   api::Context context(engine, contextOptions);
   for (auto &[name, array] : *inputs)
     context.setInput(name, {static_cast<tare_dtype>(array.dtype), static_cast<int32_t>(array.shape.size()), array.shape.data(), array.bytes.data(), array.bytes.size()});
+  context.requestOutputs(options.fetch);
   context.run();
   ArrayMap results;
   for (auto &info : engine.outputs()) {
+    if (!options.fetch.empty() && std::find(options.fetch.begin(), options.fetch.end(), info.name) == options.fetch.end()) continue;
     results[info.name] = arrayOf(context.output(info.name));
     summary["outputs"][info.name] = {{"dtype", dtypeName(results[info.name].dtype).str()}, {"shape", results[info.name].shape}};
   }
@@ -108,6 +112,7 @@ int main(int argc, char **argv) {
   app.add_option("ENGINE", options.engine, "An engine made by `tare compile`")->required()->type_name("");
   app.add_option("--inputs", options.inputs, "Arrays named as the engine's inputs (.npz)")->required()->type_name("IN.npz");
   app.add_option("--outputs", options.outputs, "Where the results go (.npz)")->type_name("OUT.npz");
+  app.add_option("--fetch", options.fetch, "Only these outputs (comma-separated): what no other needs is not computed")->delimiter(',')->type_name("NAMES");
   app.add_option("--threads", options.threads, "Threads; 0: the physical cores that the process may use")->check(CLI::Range(0, 256))->type_name("N");
   app.add_option("--profile", options.profile, "Time of every step, as a Chrome trace (JSON)")->type_name("FILE");
   app.add_option("--metrics", options.metrics, "Metrics in Prometheus text format")->type_name("FILE");

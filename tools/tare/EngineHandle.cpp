@@ -80,6 +80,13 @@ llvm::Error Request::set(const std::string &name, const Array &array) {
   return fromRuntime(error, engine.path);
 }
 
+llvm::Error Request::request(const std::vector<std::string> &outputs) {
+  std::vector<const char *> names;
+  for (auto &name : outputs) names.push_back(name.c_str());
+  tare_error error{};
+  return tare_context_request_outputs(context.get(), names.data(), names.size(), &error) == TARE_OK ? llvm::Error::success() : fromRuntime(error, engine.path);
+}
+
 llvm::Error Request::run() {
   tare_error error{};
   return tare_context_run(context.get(), &error) == TARE_OK ? llvm::Error::success() : fromRuntime(error, engine.path);

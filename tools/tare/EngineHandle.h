@@ -32,6 +32,8 @@ public:
   static llvm::Expected<Request> create(const EngineHandle &engine, int threads, bool profile);
   /// Shape, dtype and data are checked by the runtime; `array` must live until the last run.
   llvm::Error set(const std::string &name, const Array &array);
+  /// Only these are computed; empty: all.
+  llvm::Error request(const std::vector<std::string> &outputs);
   llvm::Error run();
   llvm::Expected<Array> output(const std::string &name);
   llvm::Expected<tare_estimate> estimate();

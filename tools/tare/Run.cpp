@@ -102,6 +102,7 @@ llvm::Expected<ExitCode> run(const Options &o, Console &console) {
       Failure failure = failureOf(std::move(error));
       return llvm::make_error<Failure>(failure.inFile(o.inputs).ofTensor(name));
     }
+  if (auto error = request->request(*names)) return error;
   if (auto error = request->run()) return error;
 
   ArrayMap results;
@@ -149,7 +150,7 @@ void addRunCommand(CLI::App &app, Session &session) {
   c->add_option("ENGINE", o->engine, "An engine made by `tare compile`: it holds machine code, run only what you trust")->required()->type_name("");
   c->add_option("--inputs", o->inputs, "Arrays named as the engine's inputs")->required()->type_name("IN.npz");
   c->add_option("--outputs", o->outputs, "Write the outputs under their names")->type_name("OUT.npz");
-  c->add_option("--fetch", o->fetch, "Only these outputs (comma-separated)")->type_name("NAMES");
+  c->add_option("--fetch", o->fetch, "Only these outputs (comma-separated): what no other needs is not computed")->type_name("NAMES");
   c->add_option("--threads", o->threads, "Default: the physical cores the process may use")->type_name("N");
   c->add_option("--target", o->target, "Highest CPU level to use, e.g. cpu:x86-64-v3 (default: what this machine has)")->type_name("TARGET");
   c->add_option("--profile", o->profile, "Write the time of every step as Chrome trace")->type_name("TRACE.json");

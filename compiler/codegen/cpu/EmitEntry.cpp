@@ -1,5 +1,6 @@
 // tare_entry, built straight in the LLVM dialect because it leaves early when a barrier says stop. A kernel is told its fault value (1 + step) and writes it to
 // the thread's own word. Serial steps run on thread 0 alone, and the barrier waits until the last of a sequence of them. Joined steps follow one another without a barrier: q, k and v of a layer are one parallel region.
+// A step that the runtime marks as skipped costs one load and one branch.
 #include "compiler/codegen/cpu/EmitEntry.h"
 #include "compiler/plan/Joined.h"
 #include "llvm/ADT/StringMap.h"
@@ -26,6 +27,7 @@ public:
     buffers = field(0, pointer), dims = field(1, pointer), threads = field(2, i64), pool = field(3, pointer), barrier = field(4, pointer);
     stampState = field(5, pointer), stamp = field(6, pointer);
     fault = at(field(7, pointer), i64, thread);
+    skip = field(8, pointer);
     isFirst = b.create<LLVM::ICmpOp>(loc, LLVM::ICmpPredicate::eq, thread, constant(0));
     Value hasStamp = b.create<LLVM::ICmpOp>(loc, LLVM::ICmpPredicate::ne, stamp, b.create<LLVM::ZeroOp>(loc, pointer));
     stamps = b.create<LLVM::AndOp>(loc, isFirst, hasStamp);
@@ -34,11 +36,16 @@ public:
     SmallVector<plan::DispatchOp> steps(program.getBody().getOps<plan::DispatchOp>());
     for (auto [i, step] : llvm::enumerate(steps)) {
       loc = step.getLoc();
-      emitStamp(i);
       bool serial = step.getSerial();
-      onlyWhen(serial ? isFirst : Value(), [&, i = i, step = step] { emitCall(step, i); });
-      bool nextSerial = i + 1 < steps.size() && steps[i + 1].getSerial(), nextJoined = i + 1 < steps.size() && steps[i + 1]->hasAttr(plan::kJoinedAttr);
-      if (!(serial && nextSerial) && !nextJoined) emitBarrier();
+      bool joined = step->hasAttr(plan::kJoinedAttr), nextSerial = i + 1 < steps.size() && steps[i + 1].getSerial(), nextJoined = i + 1 < steps.size() && steps[i + 1]->hasAttr(plan::kJoinedAttr);
+      // The barrier after serial or joined steps stands for all of them: it is not skipped with the last one.
+      bool alone = !serial && !joined && !nextJoined;
+      onlyWhen(isNeeded(i), [&, i = i, step = step] {
+        emitStamp(i);
+        onlyWhen(serial ? isFirst : Value(), [&] { emitCall(step, i); });
+        if (alone) emitBarrier();
+      });
+      if (!alone && !(serial && nextSerial) && !nextJoined) emitBarrier();
     }
     emitStamp(steps.size());
     b.create<LLVM::ReturnOp>(loc, constant(0));
@@ -51,6 +58,11 @@ private:
   Value at(Value base, Type element, Value index) { return b.create<LLVM::GEPOp>(loc, pointer, element, base, ArrayRef<LLVM::GEPArg>{index}); }
   Value field(int64_t i, Type type) { return b.create<LLVM::LoadOp>(loc, type, at(args, i64, constant(i))); }
 
+  Value isNeeded(int64_t step) {
+    Type byte = b.getI8Type();
+    Value word = b.create<LLVM::LoadOp>(loc, byte, at(skip, byte, constant(step)));
+    return b.create<LLVM::ICmpOp>(loc, LLVM::ICmpPredicate::eq, word, b.create<LLVM::ConstantOp>(loc, byte, b.getI8IntegerAttr(0)));
+  }
   void onlyWhen(Value cond, llvm::function_ref<void()> body) {
     if (!cond) return body();
     Block *inside = function.addBlock(), *after = function.addBlock();
@@ -99,7 +111,7 @@ private:
   Location loc;
   LLVM::LLVMFuncOp function;
   Type pointer, i64;
-  Value args, thread, buffers, dims, threads, pool, barrier, stampState, stamp, fault, isFirst, stamps;
+  Value args, thread, buffers, dims, threads, pool, barrier, stampState, stamp, fault, skip, isFirst, stamps;
   Block *stopped = nullptr;
   SmallVector<plan::BufferOp> bufferOps;
   llvm::StringMap<unsigned> dimIndex;

@@ -207,7 +207,8 @@ void Program::checkThreads(const RunOptions &options, int64_t threads) {
 
   Pool pool(threads);
   std::vector<int64_t> faults(threads, 0);
-  tare_code_args args{pointers.data(), dims.data(), threads, &pool, waitForAll, nullptr, nullptr, faults.data()};
+  std::vector<uint8_t> skip(4096);
+  tare_code_args args{pointers.data(), dims.data(), threads, &pool, waitForAll, nullptr, nullptr, faults.data(), skip.data()};
   std::vector<std::thread> workers;
   for (int64_t t = 0; t < threads; ++t) workers.emplace_back([&, t] { EXPECT_EQ(reinterpret_cast<tare_code_entry>(entry)(&args, t), 0); });
   for (auto &w : workers) w.join();

@@ -110,7 +110,7 @@ TEST_F(Backend, RunsFromAReadOnlyMappingAtEveryLevel) {
     std::fill(c.begin(), c.end(), -9.0f);
     void *buffers[] = {a.data(), b.data(), c.data()};
     for (int64_t thread = 0; thread < 2; ++thread) {
-      tare_code_args args = {buffers, nullptr, 2, nullptr, nullptr, nullptr, nullptr, nullptr};
+      tare_code_args args = {buffers, nullptr, 2, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr};
       EXPECT_EQ(reinterpret_cast<tare_code_entry>(memory)(&args, thread), 0);
     }
     for (int m = 0; m < 5; ++m)

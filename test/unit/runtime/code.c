@@ -47,15 +47,14 @@ static void sum(const tare_code_args *a, int64_t thread) {
 }
 
 __attribute__((section(".text.entry"))) int64_t tare_entry(const tare_code_args *a, int64_t thread) {
-  if (a->stamp && thread == 0) a->stamp(a->stamp_state, 0);
-  scale(a, thread);
-  if (a->barrier(a->pool, thread)) return 1;
-  if (a->stamp && thread == 0) a->stamp(a->stamp_state, 1);
-  append(a, thread);
-  if (a->barrier(a->pool, thread)) return 1;
-  if (a->stamp && thread == 0) a->stamp(a->stamp_state, 2);
-  sum(a, thread);
-  if (a->barrier(a->pool, thread)) return 1;
+  for (int64_t step = 0; step < 3; ++step) {
+    if (a->skip[step]) continue;
+    if (a->stamp && thread == 0) a->stamp(a->stamp_state, step);
+    if (step == 0) scale(a, thread);
+    if (step == 1) append(a, thread);
+    if (step == 2) sum(a, thread);
+    if (a->barrier(a->pool, thread)) return 1;
+  }
   if (a->stamp && thread == 0) a->stamp(a->stamp_state, 3);
   return 0;
 }

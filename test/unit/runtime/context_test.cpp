@@ -239,6 +239,74 @@ TEST_F(ContextTest, ProfileMetricsAndEstimates) {
   EXPECT_EQ(tare_engine_estimate(engine, nullptr, nullptr, 0, &estimate, &error), TARE_OK) << message();
 }
 
+TEST_F(ContextTest, StepsThatNoRequestedOutputNeedsAreSkipped) {
+  make(2, /*profile=*/1);
+  ASSERT_EQ(setX({1, 2}, {1, 2}), TARE_OK);
+  auto executed = [&] {
+    std::vector<int> steps;
+    for (size_t i = 0; i < tare_context_step_count(context); ++i) {
+      tare_step_info info;
+      EXPECT_EQ(tare_context_step_info(context, i, &info, &error), TARE_OK);
+      if (info.nanoseconds >= 0) steps.push_back(static_cast<int>(i));
+    }
+    return steps;
+  };
+  auto request = [&](std::vector<const char *> names) { return tare_context_request_outputs(context, names.data(), names.size(), &error); };
+  tare_tensor t{};
+  ASSERT_EQ(request({"new_cache"}), TARE_OK) << message();
+  ASSERT_EQ(tare_context_run(context, &error), TARE_OK) << message();
+  EXPECT_EQ(executed(), (std::vector<int>{0, 1}));
+  EXPECT_EQ(output("new_cache").size(), 8u);
+  EXPECT_EQ(tare_context_get_output(context, "y", &t, &error), TARE_USAGE);
+  EXPECT_EQ(message(), "this output was not asked for, so it was not computed (tensor 'y')");
+  std::string trace(tare_context_profile(context, nullptr, 0) + 1, '\0');
+  tare_context_profile(context, trace.data(), trace.size());
+  EXPECT_EQ(trace.find("quoted"), std::string::npos) << trace;
+  EXPECT_EQ(trace.find("\"ts\":-"), std::string::npos) << trace;
+
+  float y[2] = {0, 0}; // a caller's buffer is a request
+  tare_tensor own{TARE_F32, 0, nullptr, y, sizeof y};
+  ASSERT_EQ(tare_context_set_output(context, "y", &own, &error), TARE_OK);
+  ASSERT_EQ(tare_context_run(context, &error), TARE_OK) << message();
+  EXPECT_EQ(executed(), (std::vector<int>{0, 1, 2}));
+  EXPECT_EQ(y[1], 12);
+  ASSERT_EQ(tare_context_set_output(context, "y", nullptr, &error), TARE_OK);
+
+  ASSERT_EQ(request({"y"}), TARE_OK); // needs the other output as an intermediate
+  EXPECT_EQ(tare_context_get_output(context, "y", &t, &error), TARE_USAGE); // not before the next run
+  ASSERT_EQ(tare_context_run(context, &error), TARE_OK) << message();
+  EXPECT_EQ(executed().size(), 3u);
+  EXPECT_EQ(output("y"), expectedY({1, 2}, {}, 1));
+  EXPECT_EQ(tare_context_get_output(context, "new_cache", &t, &error), TARE_USAGE);
+
+  ASSERT_EQ(request({}), TARE_OK);
+  ASSERT_EQ(tare_context_run(context, &error), TARE_OK);
+  EXPECT_EQ(output("new_cache").size(), 8u);
+  EXPECT_EQ(request({"z"}), TARE_REFUSED);
+  EXPECT_EQ(message(), "the engine has no such output: it has: y, new_cache (tensor 'z')");
+  EXPECT_EQ(request({nullptr}), TARE_USAGE);
+  EXPECT_EQ(tare_context_request_outputs(context, nullptr, 1, &error), TARE_USAGE);
+}
+
+TEST_F(ContextTest, ALinkedStateCountsAsRequested) {
+  // The state's output is no operand of the last step here: only the link keeps the step that appends.
+  writeTestEngine(dir.path("e.tare"), {.plan = [](tare::fb::PlanT &plan) { plan.steps[2]->buffers = {0, 1, 3}, plan.steps[2]->operand_count = 2; }, .weights = "", .signer = {}});
+  tare_engine_close(engine);
+  open();
+  make(1, /*profile=*/1);
+  const char *y = "y";
+  ASSERT_EQ(tare_context_request_outputs(context, &y, 1, &error), TARE_OK);
+  ASSERT_EQ(tare_context_link_state(context, "cache", "new_cache", 4, &error), TARE_OK) << message();
+  for (float expected : {4.0f, 12.0f}) {
+    ASSERT_EQ(setX({expected / 4 - (expected > 4)}, {1, 1}), TARE_OK);
+    ASSERT_EQ(tare_context_run(context, &error), TARE_OK) << message();
+    tare_step_info step;
+    ASSERT_EQ(tare_context_step_info(context, 1, &step, &error), TARE_OK);
+    EXPECT_GE(step.nanoseconds, 0);
+    EXPECT_EQ(output("y"), std::vector<float>{expected});
+  }
+}
+
 TEST_F(ContextTest, EngineTellsItsSignatureAndSections) {
   EXPECT_EQ(tare_engine_input_count(engine), 3u);
   EXPECT_EQ(tare_engine_output_count(engine), 2u);

@@ -81,10 +81,10 @@ TEST(EngineFile, OtherVersionsByteOrdersAndFormats) {
     rehashHeader(bytes);
     return refusal(bytes, error);
   };
-  EXPECT_EQ(changed([](Header &h) { h.major = 2; }), "engine format is not readable by this runtime: the file has v2.0, this runtime reads v1.0 to v1.0; update the runtime or compile "
+  EXPECT_EQ(changed([](Header &h) { h.major = 2; }), "engine format is not readable by this runtime: the file has v2.1, this runtime reads v1.0 to v1.1; update the runtime or compile "
                                                      "with an older tare (at byte 8)");
   EXPECT_NE(changed([](Header &h) { h.major = 0; }).find("compile the model again"), std::string::npos);
-  EXPECT_NE(changed([](Header &h) { h.minor = 1; }).find("the file has v1.1"), std::string::npos);
+  EXPECT_NE(changed([](Header &h) { h.minor = 2; }).find("the file has v1.2"), std::string::npos);
   EXPECT_EQ(changed([](Header &h) { h.endianness = 0x04030201; }).rfind("engine was made for another byte order", 0), 0u);
   TempDir dir;
   EXPECT_NE(fileRefusal(dir.write("m.onnx", std::string("\x08\x08\x12\x07pytorch", 11))).find("it looks like an ONNX model: make an engine of it with `tare compile`"), std::string::npos);
@@ -152,6 +152,34 @@ TEST(EngineFile, FailuresLeaveTheOldFileAndNoTemporaryOne) {
   EXPECT_EQ(messageOf(tare::SectionWriter::create("/dev/full")), "the output exists and is not a regular file");
   EXPECT_EQ(messageOf(tare::SectionWriter::create(dir.path("no/such/e.tare"))), "cannot open the output folder: No such file or directory");
   EXPECT_EQ(messageOf(tare::SectionWriter::create(dir.path() + "/")), "not a file name");
+}
+
+TEST(EngineFile, ABitThatFlipsInMemoryAfterTheLoadIsFound) { // F08: paranoid users verify again before a run
+  TempDir dir;
+  writeTestEngine(dir.path("e.tare"));
+  std::string bytes = readFile(dir.path("e.tare"));
+  uint64_t weights = 0;
+  for (uint32_t i = 0; i < header(bytes).sectionCount; ++i)
+    if (table(bytes)[i].kind == static_cast<uint32_t>(tare::format::SectionKind::Weights)) weights = table(bytes)[i].offset;
+  std::vector<char> aligned(bytes.size() + 64);
+  char *base = aligned.data() + (64 - reinterpret_cast<uintptr_t>(aligned.data()) % 64);
+  memcpy(base, bytes.data(), bytes.size());
+  tare_options options{};
+  options.struct_bytes = sizeof options, options.paranoid = 1;
+  tare_error error;
+  tare_engine_t *inMemory = tare_engine_open_memory(base, bytes.size(), &options, &error), *mapped = tare_engine_open(dir.path("e.tare").c_str(), &options, &error);
+  ASSERT_TRUE(inMemory && mapped) << error.message;
+  EXPECT_EQ(tare_engine_verify(inMemory, &error), TARE_OK);
+  EXPECT_EQ(tare_engine_verify(mapped, &error), TARE_OK);
+  base[weights + 5] ^= 0x10;
+  int file = open(dir.path("e.tare").c_str(), O_WRONLY);
+  ASSERT_EQ(pwrite(file, base + weights + 5, 1, static_cast<off_t>(weights + 5)), 1);
+  close(file);
+  for (tare_engine_t *engine : {inMemory, mapped}) {
+    EXPECT_EQ(tare_engine_verify(engine, &error), TARE_REFUSED);
+    EXPECT_EQ(std::string(error.message), "hash mismatch: section weights was changed (SHA-256) (at byte " + std::to_string(weights) + ")");
+    tare_engine_close(engine);
+  }
 }
 
 TEST(EngineFile, SignalsRemoveTheTemporaryFile) {

@@ -84,6 +84,7 @@ class Context:
         self._outputs = [entry["name"] for entry in engine.outputs]
         self._linked = set()
         self._inputs = {}
+        self._wanted = []
         self._handle = _c.library().tare_context_create(engine._handle, ctypes.byref(options), ctypes.byref(error))
         if not self._handle:
             raise TareError(error)
@@ -94,7 +95,9 @@ class Context:
             _c.library().tare_context_destroy(handle)
 
     def run(self, inputs, outputs=None):
-        """Runs on a {name: array} of all inputs that are given (others take their defaults) and returns {name: array} (copies) of `outputs`, all by default."""
+        """Runs on a {name: array} of all inputs that are given (others take their defaults) and returns {name: array} (copies) of `outputs`, all by default.
+
+        With `outputs` only these are computed (and the states that are linked)."""
         for name in set(self._inputs) - set(inputs):
             _c.check(_c.library().tare_context_set_input, self._handle, name.encode(), None)
             del self._inputs[name]
@@ -103,6 +106,10 @@ class Context:
             tensor = _c.tensor_of(array, name)
             _c.check(_c.library().tare_context_set_input, self._handle, name.encode(), ctypes.byref(tensor))
             self._inputs[name] = array  # kept alive while the runtime may read it
+        wanted = [name.encode() for name in outputs or ()]
+        if wanted != self._wanted:
+            _c.check(_c.library().tare_context_request_outputs, self._handle, (ctypes.c_char_p * len(wanted))(*wanted), len(wanted))
+            self._wanted = wanted
         _c.check(_c.library().tare_context_run, self._handle)
         return {name: self._output(name) for name in (outputs or self._outputs) if name not in self._linked}
 

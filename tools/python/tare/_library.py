@@ -55,7 +55,7 @@ def library():
         "tare_engine_input_info": (number, [pointer, size, pointer, pointer]), "tare_engine_output_info": (number, [pointer, size, pointer, pointer]),
         "tare_engine_section": (number, [pointer, text, pointer, pointer]), "tare_context_create": (pointer, [pointer, pointer, pointer]),
         "tare_context_destroy": (None, [pointer]), "tare_context_set_input": (number, [pointer, text, pointer, pointer]),
-        "tare_context_run": (number, [pointer, pointer]), "tare_context_get_output": (number, [pointer, text, pointer, pointer]),
+        "tare_context_request_outputs": (number, [pointer, ctypes.POINTER(text), size, pointer]), "tare_context_run": (number, [pointer, pointer]), "tare_context_get_output": (number, [pointer, text, pointer, pointer]),
         "tare_context_link_state": (number, [pointer, text, text, ctypes.c_int64, pointer]), "tare_context_reset": (number, [pointer]),
         "tare_context_cancel": (None, [pointer]), "tare_context_profile": (size, [pointer, pointer, size]), "tare_context_metrics": (size, [pointer, pointer, size])}
     for name, (result, arguments) in functions.items():
