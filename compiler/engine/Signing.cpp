@@ -1,12 +1,15 @@
-// Key files: PEM of PKCS#8 (RFC 8410) or hexadecimal. An Ed25519 private key is a seed of 32 bytes behind a fixed DER prefix, a public key likewise.
+// Key files are read in two forms and written in one: PEM of PKCS#8 (RFC 8410) or hexadecimal. An Ed25519 private key is a seed of 32 bytes behind a fixed DER prefix, a public key likewise.
 #include "compiler/engine/Signing.h"
 #include "compiler/graph/Failure.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Base64.h"
 #include "llvm/Support/MemoryBuffer.h"
+#include <cerrno>
 #include <cstring>
+#include <fcntl.h>
 #include <memory>
 #include <sodium.h>
+#include <unistd.h>
 
 namespace tare {
 namespace {
@@ -55,6 +58,37 @@ llvm::Expected<Signer> readSigningKey(llvm::StringRef path) {
 }
 
 llvm::Expected<std::string> readPublicKey(llvm::StringRef path) { return readKey(path, "PUBLIC KEY", prefixText(kPublicPrefix, sizeof kPublicPrefix)); }
+
+static llvm::Error writeNew(const std::string &path, const std::string &text, mode_t mode) {
+  int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+  if (file < 0 && errno == EEXIST) return fail(ExitCode::Usage, "this file exists already, and a key is never overwritten").inFile(path).withHint("give another name");
+  if (file < 0) return fail(ExitCode::Io, std::string("cannot create the key file: ") + strerror(errno)).inFile(path);
+  bool written = ::write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size()) && ::fsync(file) == 0;
+  int why = errno;
+  if (::close(file) == 0 && written) return llvm::Error::success();
+  ::unlink(path.c_str());
+  return fail(ExitCode::Io, std::string("cannot write the key file: ") + strerror(why ? why : ENOSPC)).inFile(path);
+}
+
+llvm::Expected<std::string> writeKeyPair(const std::string &privatePath, const std::string &publicPath) {
+  if (sodium_init() < 0) return fail(ExitCode::Environment, "libsodium cannot start");
+  unsigned char seed[32], publicKey[crypto_sign_PUBLICKEYBYTES], secret[crypto_sign_SECRETKEYBYTES];
+  randombytes_buf(seed, sizeof seed);
+  crypto_sign_seed_keypair(publicKey, secret, seed);
+  auto pem = [](llvm::StringRef label, llvm::StringRef prefix, const unsigned char *bytes) {
+    return ("-----BEGIN " + label + "-----\n" + llvm::encodeBase64((prefix + prefixText(bytes, 32)).str()) + "\n-----END " + label + "-----\n").str();
+  };
+  std::string text = pem("PRIVATE KEY", prefixText(kPrivatePrefix, sizeof kPrivatePrefix), seed);
+  sodium_memzero(seed, sizeof seed), sodium_memzero(secret, sizeof secret);
+  auto error = writeNew(privatePath, text, 0600);
+  sodium_memzero(text.data(), text.size());
+  if (error) return std::move(error);
+  if (auto failed = writeNew(publicPath, pem("PUBLIC KEY", prefixText(kPublicPrefix, sizeof kPublicPrefix), publicKey), 0666)) {
+    ::unlink(privatePath.c_str());
+    return std::move(failed);
+  }
+  return llvm::toHex(llvm::ArrayRef<uint8_t>(publicKey, sizeof publicKey), /*LowerCase=*/true);
+}
 
 int checkSignature(void *user, const unsigned char *message, size_t bytes, const unsigned char *signature, const unsigned char *publicKey) {
   auto &trusted = *static_cast<const std::string *>(user);

@@ -14,7 +14,7 @@
 namespace tare::cli {
 
 llvm::Expected<ExitCode> verifyCertificateOf(const CertificateRequest &request, Console &console) {
-  auto engine = EngineHandle::open(request.engine);
+  auto engine = EngineHandle::open(request.engine, "", request.paranoid, request.publicKey);
   if (!engine) return engine.takeError();
   auto text = engine->section("certificate");
   if (!text) return text.takeError();

@@ -8,6 +8,8 @@ namespace tare::cli {
 struct Console;
 struct CertificateRequest {
   std::string engine, model, rules, calibration; ///< the last two as the compile had them; calibration only when the certificate has no samples inside
+  std::string publicKey;                      ///< a key file: the engine must be signed with it
+  bool paranoid = false;
 };
 llvm::Expected<ExitCode> verifyCertificateOf(const CertificateRequest &request, Console &console);
 } // namespace tare::cli

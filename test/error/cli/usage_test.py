@@ -83,7 +83,7 @@ class Usage(Case):
 
 class Streams(unittest.TestCase):
     def test_help_is_ours(self):
-        for command in ["", "compile", "check", "run", "bench", "report", "inspect", "verify", "estimate", "diff"]:
+        for command in ["", "compile", "check", "run", "bench", "report", "inspect", "verify", "estimate", "diff", "keygen"]:
             out = tare(*command.split(), "--help")
             self.assertEqual((out.returncode, out.stderr), (0, ""))
             for foreign in ["llvm", "mlir", "x86-", "--debug", "verify-machineinstrs"]:
