@@ -1,13 +1,20 @@
-// ONNX's backend node tests (Debian package libonnx-testdata). In: the folder of one test. Out: its inputs and expected outputs in the graph's order.
+// ONNX's backend node tests (Debian package libonnx-testdata). In: the folder of one test. Out: its inputs and expected outputs in the graph's order; and the
+// walk over all tests that the reference and the engines share.
 // Tests whose data are sequences or optionals have no tensors and are left out by the caller, with that reason.
 #pragma once
+#include "compiler/import/Import.h"
 #include "compiler/import/TensorFiles.h"
+#include "test/support/TempDir.h"
 #include "llvm/Support/FileSystem.h"
 #include <onnx/onnx_pb.h>
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <functional>
+#include <gtest/gtest.h>
+#include <iostream>
 #include <map>
 #include <string>
 #include <vector>
@@ -86,6 +93,42 @@ inline std::map<std::string, std::string> readExclusions(const std::string &path
     if (which == mode || which == "all") out[line.substr(blank + 1, colon - blank - 1)] = line.substr(colon + 2);
   }
   return out;
+}
+
+/// Walks all node tests whose ops are in the op table, those of TARE_NODE_SHARE ("k/n": every n-th) and of TARE_NODE_TESTS (a part of the name) only.
+/// `run(model, test)` returns "" or why the test fails; a test whose shapes depend on its inputs gets a second try with them as constants.
+/// Every failure must be listed in node-exclusions.txt for `mode` ("reference", "engine"), and nothing that passes may be.
+inline void walkNodeTests(const std::string &mode, const std::function<std::string(const std::string &model, const NodeTest &test)> &run) {
+  auto excluded = readExclusions(TARE_SOURCE "/test/e2e/node-exclusions.txt", mode);
+  const char *only = std::getenv("TARE_NODE_TESTS"), *share = std::getenv("TARE_NODE_SHARE");
+  unsigned part = share ? unsigned(std::atoi(share)) : 0, parts = share && std::strchr(share, '/') ? unsigned(std::atoi(std::strchr(share, '/') + 1)) : 1;
+  TempDir dir;
+  unsigned number = 0, passed = 0, unsupported = 0;
+  std::vector<std::string> names = nodeTestNames();
+  ASSERT_GT(names.size(), 900u) << "package libonnx-testdata is not installed";
+  for (const std::string &name : names) {
+    if (number++ % std::max(parts, 1u) != part) continue;
+    if (only && name.find(only) == std::string::npos) continue;
+    std::string folder = std::string(kNodeTests) + "/" + name, model = folder + "/model.onnx";
+    auto coverage = importCoverage(model);
+    std::string why;
+    if (!coverage) why = llvm::toString(coverage.takeError());
+    else if (llvm::any_of(*coverage, [](const OpCoverage &c) { return !c.supported; })) {
+      ++unsupported;
+      continue;
+    }
+    NodeTest test;
+    if (why.empty()) why = readNodeTest(folder, test);
+    if (why.empty()) {
+      why = run(model, test);
+      if (why.find("depends on data") != std::string::npos && test.inputs.size() == 1 && bindConstants(model, dir.path("model.onnx"), test.inputs[0])) why = run(dir.path("model.onnx"), test);
+    }
+    bool listed = excluded.count(name);
+    if (why.empty() && !listed) ++passed;
+    if (!why.empty() && !listed) ADD_FAILURE() << name << ": " << why;
+    if (why.empty() && listed) ADD_FAILURE() << name << " passes, but node-exclusions.txt lists it: " << excluded[name];
+  }
+  std::cout << passed << " pass, " << excluded.size() << " are listed with a reason, " << unsupported << " use ops that are not in the table\n";
 }
 
 /// Elements as double; exact for everything but 64-bit integers beyond 2^53.

@@ -11,7 +11,6 @@
 #include "test/e2e/NodeData.h"
 #include "test/support/EngineRunner.h"
 #include "test/support/TempDir.h"
-#include <cstdlib>
 
 using namespace tare;
 using namespace tare::test;
@@ -62,37 +61,11 @@ std::string runTest(const NodeTest &test, const std::string &path) {
 } // namespace
 
 TEST(NodeTests, EnginesGiveOnnxResults) {
-  auto excluded = readExclusions(TARE_SOURCE "/test/e2e/node-exclusions.txt", "engine");
   __builtin_cpu_init();
   std::string level = __builtin_cpu_supports("avx512f") ? "x86-64-v4" : "x86-64-v3";
-  const char *only = std::getenv("TARE_NODE_TESTS"); // a part of the names, when looking for a fault
   TempDir dir;
-  unsigned passed = 0, unsupported = 0;
-  std::vector<std::string> names = nodeTestNames();
-  ASSERT_GT(names.size(), 900u) << "package libonnx-testdata is not installed";
-  const char *share = std::getenv("TARE_NODE_SHARE"); // "k/n": every n-th test, so that ctest can run the halves side by side
-  unsigned number = 0, part = share ? unsigned(std::atoi(share)) : 0, parts = share && std::strchr(share, '/') ? unsigned(std::atoi(std::strchr(share, '/') + 1)) : 1;
-  for (const std::string &name : names) {
-    if (number++ % std::max(parts, 1u) != part) continue;
-    if (only && name.find(only) == std::string::npos) continue;
-    std::string folder = std::string(kNodeTests) + "/" + name, model = folder + "/model.onnx";
-    auto coverage = importCoverage(model);
-    std::string why;
-    if (!coverage) why = llvm::toString(coverage.takeError());
-    else if (llvm::any_of(*coverage, [](const OpCoverage &c) { return !c.supported; })) {
-      ++unsupported;
-      continue;
-    }
-    NodeTest test;
-    if (why.empty()) why = readNodeTest(folder, test);
-    if (why.empty()) why = compileTest(model, dir.path("x.tare"), level);
-    if (why.find("depends on data") != std::string::npos && test.inputs.size() == 1 && bindConstants(model, dir.path("model.onnx"), test.inputs[0]))
-      why = compileTest(dir.path("model.onnx"), dir.path("x.tare"), level);
-    if (why.empty()) why = runTest(test, dir.path("x.tare"));
-    bool listed = excluded.count(name);
-    if (why.empty() && !listed) ++passed;
-    if (!why.empty() && !listed) ADD_FAILURE() << name << ": " << why;
-    if (why.empty() && listed) ADD_FAILURE() << name << " passes, but node-exclusions.txt lists it: " << excluded[name];
-  }
-  std::cout << passed << " pass, " << excluded.size() << " are listed with a reason, " << unsupported << " use ops that are not in the table\n";
+  walkNodeTests("engine", [&](const std::string &model, const NodeTest &test) {
+    std::string why = compileTest(model, dir.path("x.tare"), level);
+    return why.empty() ? runTest(test, dir.path("x.tare")) : why;
+  });
 }

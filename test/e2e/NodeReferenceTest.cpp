@@ -5,7 +5,6 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/MLIRContext.h"
 #include "test/e2e/NodeData.h"
-#include "test/support/TempDir.h"
 #include <gtest/gtest.h>
 
 using namespace tare;
@@ -55,33 +54,4 @@ std::string runTest(const std::string &path, const NodeTest &test) {
 }
 } // namespace
 
-TEST(NodeTests, ReferenceGivesOnnxResults) {
-  auto excluded = readExclusions(TARE_SOURCE "/test/e2e/node-exclusions.txt", "reference");
-  TempDir dir;
-  unsigned passed = 0, unsupported = 0;
-  std::vector<std::string> names = nodeTestNames();
-  ASSERT_GT(names.size(), 900u) << "package libonnx-testdata is not installed";
-  for (const std::string &name : names) {
-    std::string folder = std::string(kNodeTests) + "/" + name;
-    auto coverage = importCoverage(folder + "/model.onnx");
-    std::string why;
-    if (!coverage) why = llvm::toString(coverage.takeError());
-    else if (llvm::any_of(*coverage, [](const OpCoverage &c) { return !c.supported; })) {
-      ++unsupported;
-      continue;
-    }
-    NodeTest test;
-    if (why.empty()) why = readNodeTest(folder, test);
-    if (why.empty()) {
-      why = runTest(folder + "/model.onnx", test);
-      if (why.find("depends on data") != std::string::npos && test.inputs.size() == 1 && bindConstants(folder + "/model.onnx", dir.path("model.onnx"), test.inputs[0]))
-        why = runTest(dir.path("model.onnx"), test);
-    }
-    bool listed = excluded.count(name);
-    if (why.empty() && !listed) ++passed;
-    if (!why.empty() && !listed) ADD_FAILURE() << name << ": " << why;
-    if (why.empty() && listed) ADD_FAILURE() << name << " passes, but node-exclusions.txt lists it: " << excluded[name];
-  }
-  std::cout << passed << " pass, " << excluded.size() << " are listed with a reason, " << unsupported << " use ops that are not in the table\n";
-  RecordProperty("passed", int(passed));
-}
+TEST(NodeTests, ReferenceGivesOnnxResults) { walkNodeTests("reference", runTest); }

@@ -2,6 +2,7 @@
 // No input here may crash, hang or allocate what it merely claims.
 #include "compiler/graph/Failure.h"
 #include "compiler/import/TensorFiles.h"
+#include "test/support/NpyBytes.h"
 #include "test/support/TempDir.h"
 #include <gtest/gtest.h>
 #include <random>
@@ -12,13 +13,6 @@ using namespace tare;
 using namespace tare::test;
 
 namespace {
-std::string npy(const std::string &dict, const std::string &data, int version = 1) {
-  std::string header = dict + "\n", out("\x93NUMPY", 6);
-  out += char(version);
-  out += '\0';
-  for (int i = 0; i < (version == 1 ? 2 : 4); ++i) out += char((header.size() >> (8 * i)) & 0xff);
-  return out + header + data;
-}
 std::string refusal(const std::string &bytes) { return messageOf(parseNpy(bytes, "in.npz", "x")); }
 
 struct Entry {

@@ -1,6 +1,7 @@
 // Arrays that must be read and written: all dtypes, both orders, both byte orders, both compressions, samples by prefix and by folder.
 // Oracles: bytes written out by hand, and files that NumPy wrote (the test models).
 #include "compiler/import/TensorFiles.h"
+#include "test/support/NpyBytes.h"
 #include "test/support/TempDir.h"
 #include <cstring>
 #include <gtest/gtest.h>
@@ -10,13 +11,6 @@ using namespace tare;
 using namespace tare::test;
 
 namespace {
-std::string npy(const std::string &dict, const std::string &data, int version = 1) {
-  std::string header = dict + "\n", out("\x93NUMPY", 6);
-  out += char(version);
-  out += '\0';
-  for (int i = 0; i < (version == 1 ? 2 : 4); ++i) out += char((header.size() >> (8 * i)) & 0xff);
-  return out + header + data;
-}
 template <typename T> std::string bytesOf(std::initializer_list<T> values) {
   std::string out;
   for (T v : values) out.append(reinterpret_cast<const char *>(&v), sizeof v);

@@ -1,42 +1,11 @@
 // Memory and handles: no allocation after the first run at given shapes (malloc, mmap and thread creation are counted), and loading or running without memory or
 // file handles fails cleanly and can be tried again (faults F12, F13).
+#include "test/support/CountedMemory.h"
 #include "test/support/TestEngine.h"
-#include <atomic>
-#include <dlfcn.h>
 #include <fcntl.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define TARE_COUNTING 0
-#endif
-#endif
-#ifndef TARE_COUNTING
-#define TARE_COUNTING 1
-#endif
-
-static std::atomic<long> allocations{0};
-#if TARE_COUNTING
-// The test's own malloc family: glibc's, counted. The runtime's objects are linked into this binary, so all their calls end here.
-extern "C" {
-void *__libc_malloc(size_t);
-void *__libc_calloc(size_t, size_t);
-void *__libc_realloc(void *, size_t);
-void *__libc_memalign(size_t, size_t);
-void *malloc(size_t n) { return ++allocations, __libc_malloc(n); }
-void *calloc(size_t a, size_t b) { return ++allocations, __libc_calloc(a, b); }
-void *realloc(void *p, size_t n) { return ++allocations, __libc_realloc(p, n); }
-void *aligned_alloc(size_t a, size_t n) { return ++allocations, __libc_memalign(a, n); }
-void *mmap(void *address, size_t bytes, int protection, int flags, int file, off_t offset) {
-  ++allocations;
-  return reinterpret_cast<void *>(syscall(SYS_mmap, address, bytes, protection, flags, file, offset));
-}
-}
-#endif
 
 using namespace tare::test;
 
