@@ -55,6 +55,18 @@ def CheckLayersPass : TarePass<"graph-check-layers"> {
 }
 
 // ---- pruned --------------------------------------------------------------------------------------------------------------------------
+def ExposeOverridablesPass : TarePass<"graph-expose-overridables"> {
+  let summary = "Initializers that are also graph inputs become optional inputs with their own value as default";
+  let description = [{
+    After the checks, which see them as parameters that prove nothing (WEIGHT_OVERRIDABLE). The place among the inputs is that of the module attribute
+    `graph.input_order`, the source's own.
+    ```
+    func.func @main(%x: ...) { %w = graph.constant "w" overridable dense<...> : tensor<4xf32> -> tensor<4xf32> ... }
+    ==>
+    func.func @main(%x: ..., %w: tensor<4xf32> {graph.name = "w", graph.default = "weight", graph.default_value = dense<...>}) { ... }
+    ```
+  }];
+}
 def ShortCircuitLayersPass : TarePass<"graph-short-circuit-layers"> {
   let summary = "Erases layers whose verdict is `pruned`, after an independent checker agreed: consumers of the output read the input (spec 4)";
   let description = [{

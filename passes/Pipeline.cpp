@@ -56,6 +56,7 @@ static const PassRow table[] = {
     // marked, checked, pruned: what the source calls a layer, what the checks say about it, and what goes.
     {Phase::Marked, "graph-mark-layers", true, markLayers},
     {Phase::Checked, "graph-check-layers", true, [](Options options) { return createCheckLayersPass(checkLayersOptions(options), {}); }},
+    {Phase::Pruned, "graph-expose-overridables", true, [](Options) { return createExposeOverridablesPass(); }},
     {Phase::Pruned, "graph-short-circuit-layers", false, shortCircuitLayers},
     {Phase::Pruned, "graph-inline-layers", true, [](Options) { return createInlineLayersPass(); }},
     // clean: shapes, constants and scaffolding leave the graph; every rewrite is exact. Activations are recognised before widening, because their

@@ -2,6 +2,7 @@
 // buffers, lifetimes and dispatches, a function per kernel, and `main` as a declaration. What must hold: no two buffers that live at the same step
 // are told apart by anything but their index; a returned value is written straight into its output buffer.
 #include "compiler/graph/Cost.h"
+#include "compiler/graph/InputDefault.h"
 #include "compiler/plan/Joined.h"
 #include "compiler/plan/Kernels.h"
 #include "passes/Passes.h"
@@ -111,6 +112,11 @@ void Planner::addInputs() {
     Buffer b = tensorBuffer("input", name ? name.getValue() : "", argument);
     b.tensor = argument.getArgNumber();
     bufferOf[argument] = addBuffer(std::move(b));
+    auto value = main.getArgAttrOfType<ElementsAttr>(argument.getArgNumber(), graph::kDefaultValueAttr);
+    if (!value) continue;
+    Buffer own = tensorBuffer("weight", name ? name.getValue() : "", argument);
+    own.tensor = argument.getArgNumber(), own.value = value;
+    addBuffer(std::move(own));
   }
   for (auto [i, v] : llvm::enumerate(main.front().getTerminator()->getOperands())) {
     auto name = main.getResultAttrOfType<StringAttr>(i, graph::kNameAttr);

@@ -48,7 +48,12 @@ llvm::Error GraphImport::run() {
     g.warnings.push_back(std::to_string(names.size()) + " " + what + " (the first: '" + names[0] + "')");
   };
   warn(g.trainingDropouts, "Dropout node(s) with training_mode = true: treated as inference");
-  warn(g.overridables, "initializer(s) that are also graph inputs (overridable): the engine uses their own values, no check or fold relies on them");
+  warn(g.overridables, "initializer(s) that are also graph inputs (overridable): optional inputs of the engine whose default is their own value; no check or fold relies on them");
+  if (!g.overridables.empty()) {
+    SmallVector<Attribute> order;
+    for (auto &input : model.proto.graph().input()) order.push_back(g.builder.getStringAttr(input.name()));
+    module->getOperation()->setAttr("graph.input_order", g.builder.getArrayAttr(order));
+  }
   if (auto constraints = g.constraintsAttr(); !constraints.empty()) module->getOperation()->setAttr(graph::kConstraintsAttr, constraints);
   Metadata metadata = metadataOf(model.proto);
   for (auto &[key, value] : metadataOf(model.proto.graph())) metadata.emplace(key, value);

@@ -59,6 +59,7 @@ llvm::Expected<std::string> firstDivergence(const CompileOptions &given, const A
   CompileOptions options = given;
   auto model = importModel(context, options);
   if (!model) return model.takeError();
+  if (auto error = exposeInputs(*model->module)) return error;
   auto main = model->module->lookupSymbol<func::FuncOp>("main");
   auto borders = bordersOf(main);
   if (borders.empty()) return "the source has no module paths, so no layer can be named";

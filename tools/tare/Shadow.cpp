@@ -1,8 +1,11 @@
 // Evaluation and comparison for the shadow run (Shadow.h). In: arrays. Out: arrays, counts. NPZ arrays and reference tensors are converted here.
 #include "tools/tare/Shadow.h"
 #include "compiler/graph/Graph.h"
+#include "compiler/graph/InputDefault.h"
 #include "compiler/reference/Evaluator.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Pass/PassManager.h"
+#include "passes/Passes.h"
 #include "llvm/ADT/APFloat.h"
 #include <cmath>
 #include <cstring>
@@ -162,6 +165,7 @@ std::vector<std::string> argumentNames(ModuleOp module) {
 static llvm::Expected<reference::Tensor> defaultInput(func::FuncOp main, unsigned index, const std::string &name, const llvm::StringMap<int64_t> &symbols) {
   auto kind = main.getArgAttrOfType<StringAttr>(index, graph::kDefaultAttr);
   if (!kind) return refuse("the source needs the input " + name).ofTensor(name);
+  if (auto own = main.getArgAttrOfType<ElementsAttr>(index, graph::kDefaultValueAttr)) return reference::decode(own);
   auto type = llvm::cast<RankedTensorType>(main.getArgument(index).getType());
   std::vector<int64_t> shape;
   for (auto &dim : graph::dimsOf(type)) {
@@ -176,6 +180,13 @@ static llvm::Expected<reference::Tensor> defaultInput(func::FuncOp main, unsigne
   for (size_t i = 0; i < tensor.ints.size(); i++) tensor.ints[i] = kind.getValue() == "ones" ? 1 : kind.getValue() == "positions" ? static_cast<int64_t>(i) % row : 0;
   if (kind.getValue() == "ones") std::fill(tensor.floats.begin(), tensor.floats.end(), 1.0);
   return tensor;
+}
+
+llvm::Error exposeInputs(ModuleOp module) {
+  PassManager manager(module.getContext());
+  manager.addPass(createExposeOverridablesPass());
+  if (succeeded(manager.run(module))) return llvm::Error::success();
+  return fail(ExitCode::Internal, "the source's overridable initializers cannot be made inputs");
 }
 
 llvm::Expected<ArrayMap> evaluateSource(ModuleOp module, const ArrayMap &inputs, const std::map<std::string, Value> &extra) {

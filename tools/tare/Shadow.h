@@ -17,6 +17,8 @@ struct Comparison {
 /// Equal shapes and dtypes are the caller's business. NaN equals NaN.
 Comparison compareArrays(const Array &expected, const Array &actual);
 
+/// Gives an imported source the inputs of its engine: overridable initializers are arguments of main.
+llvm::Error exposeInputs(mlir::ModuleOp module);
 /// Outputs of the source graph for `inputs`, by output name, in the declared dtypes. `extra`: more values of `main` to return, by any name.
 llvm::Expected<ArrayMap> evaluateSource(mlir::ModuleOp module, const ArrayMap &inputs, const std::map<std::string, mlir::Value> &extra = {});
 /// Outputs of the engine.

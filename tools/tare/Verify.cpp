@@ -165,7 +165,7 @@ llvm::Expected<ExitCode> verify(const Options &o, Console &console) {
   if (o.certificate) {
     if (o.files.size() != 2) return usage("--certificate takes an engine and its model").withHint("tare verify --certificate ENGINE MODEL");
     if (!o.golden.empty()) return usage("--certificate and --golden exclude each other");
-    return verifyCertificateOf({o.files[0], o.files[1], o.rules, o.calibration}, console);
+    return verifyCertificateOf({o.files[0], o.files[1], o.rules, o.calibration, o.publicKey, o.paranoid}, console);
   }
   if (o.files.size() == 2) return shadow(o, console);
   if (!o.golden.empty()) return usage("--golden needs a model and an engine").withHint("tare verify MODEL ENGINE --golden DIR");
@@ -181,6 +181,7 @@ llvm::Error shadowRun(const std::string &model, const EngineHandle &engine, cons
   options.model = model;
   auto source = importModel(context, options);
   if (!source) return source.takeError();
+  if (auto error = exposeInputs(*source->module)) return error;
   bool masked = source->format == "huggingface";
   double worst = 0;
   const Sample *worstCase = nullptr;
