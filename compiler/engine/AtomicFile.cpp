@@ -101,6 +101,24 @@ llvm::Error AtomicFile::commit(llvm::function_ref<llvm::Error(const std::string 
   return llvm::Error::success();
 }
 
+llvm::Error moveIntoPlace(const std::string &temporary, const std::string &target) {
+  auto failed = [&](const char *what) { return fail(ExitCode::Io, std::string(what) + ": " + strerror(errno)).inFile(target); };
+  std::string parent = llvm::sys::path::parent_path(target).str();
+  int folder = open(parent.empty() ? "." : parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (folder < 0) return failed("cannot open the output folder");
+  if (rename(temporary.c_str(), target.c_str()) != 0) {
+    auto error = failed("cannot rename");
+    close(folder);
+    return error;
+  }
+  bool durable = fsync(folder) == 0 || errno == EINVAL;
+  int why = errno;
+  close(folder);
+  errno = why;
+  if (!durable) return failed("the file is complete, but its folder could not be written to disk");
+  return llvm::Error::success();
+}
+
 AtomicFile::AtomicFile(AtomicFile &&o) noexcept
     : target(std::move(o.target)), name(std::move(o.name)), temporary(std::exchange(o.temporary, {})), temporaryPath(std::move(o.temporaryPath)),
       folder(std::exchange(o.folder, -1)), file(std::exchange(o.file, -1)), written(o.written) {}

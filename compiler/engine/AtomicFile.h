@@ -31,4 +31,7 @@ private:
   uint64_t written = 0;
 };
 
+/// Renames a complete file that lies beside its target over it and writes the folder to disk (exit 6 when one fails).
+llvm::Error moveIntoPlace(const std::string &temporary, const std::string &target);
+
 } // namespace tare

@@ -2,6 +2,7 @@
 // Holds: reports are written before the engine; a failed gate leaves no engine and the old one untouched; nothing partial is left behind.
 #include "tools/tare/Driver.h"
 #include "compiler/checks/Calibration.h"
+#include "compiler/engine/AtomicFile.h"
 #include "compiler/engine/Signing.h"
 #include "compiler/report/Estimates.h"
 #include "compiler/report/Writers.h"
@@ -103,9 +104,7 @@ static llvm::Error writeVerified(const CompileRequest &request, ImportedModel &m
   if (auto error = makeEngine(model, request.options, compiled, temporary, diagnostics, &progress)) return error;
   progress.finish();
   if (auto error = verified(request, temporary, console)) return error;
-  std::error_code error;
-  std::filesystem::rename(temporary, output, error);
-  return error ? llvm::Error(fail(ExitCode::Io, "cannot replace the engine: " + error.message()).inFile(request.output)) : llvm::Error::success();
+  return moveIntoPlace(temporary, request.output);
 }
 
 llvm::Expected<ExitCode> runCompile(const CompileRequest &request, Console &console) {
