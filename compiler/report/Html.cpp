@@ -3,6 +3,7 @@
 #include "compiler/report/HtmlParts.h"
 #include "compiler/report/Writers.h"
 #include <algorithm>
+#include <cmath>
 #include <fmt/format.h>
 
 namespace tare::report {
@@ -27,7 +28,7 @@ std::string estimates(const Report &r) {
   text += pair("FLOPs", r.full.flops, r.pruned.flops, readableCount) + pair("Memory", r.full.memory, r.pruned.memory, readableBytes) + "</div>\n";
   text += "<div class=\"inner\"><table><thead><tr><th>Module</th><th class=\"r\">FLOPs before</th><th class=\"r\">after</th><th class=\"r\">change</th><th class=\"r\">Memory before</th><th class=\"r\">after</th></tr></thead><tbody>\n";
   for (auto &l : r.layers)
-    text += fmt::format("<tr><td class=\"name\">{}</td><td class=\"r\" title=\"{}\">{}</td><td class=\"r\">{}</td><td class=\"r\">{}</td><td class=\"r\">{}</td><td class=\"r\">{}</td></tr>\n", escapeMarkup(l.layer),
+    text += fmt::format("<tr><td class=\"name\">{}</td><td class=\"r\" title=\"{}\">{}</td><td class=\"r\">{}</td><td class=\"r\">{}</td><td class=\"r\">{}</td><td class=\"r\">{}</td></tr>\n", breakable(l.layer),
                         escapeMarkup(l.full.flops.formula), readableCount(l.full.flops.value), readableCount(l.pruned.flops.value), change(l.full.flops, l.pruned.flops),
                         readableBytes(l.full.memory.value), readableBytes(l.pruned.memory.value));
   text += "</tbody></table></div>\n<details><summary class=\"soft\">Formulas</summary>\n";
@@ -36,24 +37,27 @@ std::string estimates(const Report &r) {
   return text + "</details></div>\n";
 }
 
-/// A cell whose background grows with the value's share of the column's largest.
-static std::string heatCell(const Measured &m, double largest, bool percent) {
+/// A cell whose background grows with the value's share of the column's largest; `smallest` above 0: on a log scale from there.
+static std::string heatCell(const Measured &m, double largest, bool percent, double smallest = 0) {
   double share = m.value && largest > 0 ? std::clamp(*m.value / largest, 0.0, 1.0) : 0;
+  // The smallest keeps a faint colour: it is not zero.
+  if (share > 0 && smallest > 0) share = largest > smallest ? 0.08 + 0.92 * std::log(std::max(*m.value / smallest, 1.0)) / std::log(largest / smallest) : 1;
   std::string value = m.value && percent ? fmt::format("{:.1f}%", 100 * *m.value) : number(m);
   return fmt::format("<td style=\"background:rgba(var(--heat),{:.2f})\">{}</td>", 0.55 * share, value);
 }
 
 std::string heatmap(const Report &r) {
   if (r.heatmap.empty()) return fmt::format("<p class=\"soft\">No heatmap: {}.</p>\n", escapeMarkup(r.heatmapWhy.empty() ? "none was asked for" : r.heatmapWhy));
-  double most[3] = {0, 0, 0};
+  double most[3] = {0, 0, 0}, least = 0; // gradients of neighbours differ by orders of magnitude
   for (auto &h : r.heatmap) {
     const Measured *values[] = {&h.contribution, &h.gradientNorm, &h.flopsShare};
     for (int i = 0; i < 3; i++) most[i] = std::max(most[i], values[i]->value.value_or(0));
+    if (double g = h.gradientNorm.value.value_or(0); std::isfinite(g) && g > 0) least = least > 0 ? std::min(least, g) : g;
   }
-  std::string text = "<p class=\"soft\">How much each residual branch adds to its stream, the gradient that reaches it, and its share of the FLOPs. Faint rows carry little: look there next. Each column is coloured from zero to its own largest value.</p>\n"
+  std::string text = "<p class=\"soft\">How much each residual branch adds to its stream, the gradient that reaches it, and its share of the FLOPs. Faint rows carry little: look there next. Each column is coloured up to its own largest value: from zero, the gradient norm on a log scale.</p>\n"
                      "<div class=\"scroll\"><table class=\"heat\"><thead><tr><th>Layer</th><th class=\"r\">Contribution</th><th class=\"r\">Gradient norm</th><th class=\"r\">Share of FLOPs</th></tr></thead><tbody>\n";
   for (auto &h : r.heatmap)
-    text += fmt::format("<tr><td class=\"name\">{}</td>{}{}{}</tr>\n", escapeMarkup(h.layer), heatCell(h.contribution, most[0], false), heatCell(h.gradientNorm, most[1], false), heatCell(h.flopsShare, most[2], true));
+    text += fmt::format("<tr><td class=\"name\">{}</td>{}{}{}</tr>\n", breakable(h.layer), heatCell(h.contribution, most[0], false), heatCell(h.gradientNorm, most[1], false, least), heatCell(h.flopsShare, most[2], true));
   return text + "</tbody></table></div>\n";
 }
 
@@ -62,7 +66,7 @@ std::string picture(const Report &r) {
   std::string text = "<div class=\"chain\"><span class=\"head\">Before</span><span class=\"head\">After</span>\n";
   for (size_t i = 0; i < std::min(r.graph.size(), most); i++) {
     auto &n = r.graph[i];
-    std::string node = fmt::format("<div class=\"node {}\"><span>{}</span><small>{} ops</small></div>", n.role == "fidelity_check" ? "check" : n.verdict, escapeMarkup(n.name), n.ops);
+    std::string node = fmt::format("<div class=\"node {}\"><span>{}</span><small>{} ops</small></div>", n.role == "fidelity_check" ? "check" : n.verdict, breakable(n.name), n.ops);
     if (i) text += n.verdict == "pruned" ? "<span class=\"wire\"></span><span class=\"bypass\"></span>\n" : "<span class=\"wire\"></span><span class=\"wire\"></span>\n";
     text += node + (n.verdict == "pruned" ? "<div class=\"bypass\">bypassed</div>" : node) + "\n";
   }

@@ -12,6 +12,17 @@ std::string number(const Measured &m) {
   return fmt::format("<span class=\"soft\" title=\"{}\">not measured</span>", escapeMarkup(m.why));
 }
 
+std::string breakable(const std::string &name) {
+  std::string text, part;
+  for (char c : name) {
+    part += c;
+    if (c != '.' && c != '_' && c != '/') continue;
+    text += escapeMarkup(part) + "<wbr>";
+    part.clear();
+  }
+  return text + escapeMarkup(part);
+}
+
 std::string badge(const std::string &verdict) { return fmt::format("<span class=\"badge {0}\">{0}</span>", escapeMarkup(verdict)); }
 
 /// Position of a value on the log scale, 0 to 1.

@@ -11,6 +11,8 @@ const char *style();
 /// A number with four significant digits and the exact one as tooltip; "not measured" with its why as tooltip.
 std::string number(const Measured &value);
 /// "pruned", "rejected", "frozen" as a coloured label.
+/// A module path or tensor name, escaped, that may break after its dots and underscores.
+std::string breakable(const std::string &name);
 std::string badge(const std::string &verdict);
 /// A log-scale bar from 1e-12 to 1e4 with a mark at the threshold; a zero has an empty bar. `threshold` 0: exact zero is wanted, no mark.
 std::string logBar(const Measured &value, double threshold);

@@ -20,7 +20,7 @@ std::string summary(const Report &r) {
 }
 
 static std::string reason(const Candidate &c) {
-  if (c.verdict != "pruned") return fmt::format("<code>{}</code>", escapeMarkup(c.code));
+  if (c.verdict != "pruned") return fmt::format("<code>{}</code>", breakable(c.code));
   return c.basis == "proved" ? "proved" : "measured evidence";
 }
 
@@ -32,7 +32,7 @@ std::string candidates(const Report &r, const std::vector<Candidate> &list) {
     auto &w = c.weights;
     text += fmt::format("<tr><td class=\"name\">{}<br><small>{}</small></td><td>{}</td><td>{}</td><td class=\"r\">{}</td><td class=\"r\">{}</td><td class=\"r\">{}</td>"
                         "<td class=\"r\" title=\"{}\">{}</td><td class=\"r\">{}</td></tr>\n",
-                        escapeMarkup(c.name), escapeMarkup(c.role), badge(c.verdict), reason(c), w.measured ? grouped(w.elements) : "-", w.measured ? grouped(w.nonzero) : "-",
+                        breakable(c.name), breakable(c.role), badge(c.verdict), reason(c), w.measured ? grouped(w.elements) : "-", w.measured ? grouped(w.nonzero) : "-",
                         number(c.forward), escapeMarkup(c.savedFlops.formula), readableCount(c.savedFlops.value), readableBytes(c.savedBytes));
   }
   return text + "</tbody></table></div>\n";
@@ -48,14 +48,14 @@ static std::string tensors(const Weights &w) {
                      "<th class=\"r\">Above threshold</th><th class=\"r\">max |w|</th><th>SHA-256</th></tr></thead><tbody>\n";
   for (auto &t : w.tensors)
     text += fmt::format("<tr><td class=\"mono\">{}</td><td>{}</td><td class=\"r\">{}</td><td class=\"r\">{}</td><td class=\"r\">{}</td><td class=\"r\">{}</td><td class=\"mono\" title=\"{}\">{}</td></tr>\n",
-                        escapeMarkup(t.name), escapeMarkup(t.storage), grouped(t.elements), grouped(t.nonzero), grouped(t.aboveThreshold), brief(t.maxAbs),
+                        breakable(t.name), escapeMarkup(t.storage), grouped(t.elements), grouped(t.nonzero), grouped(t.aboveThreshold), brief(t.maxAbs),
                         escapeMarkup(t.sha256), escapeMarkup(t.sha256.substr(0, 12)));
   return text + "</tbody></table></div>\n";
 }
 
 std::string evidence(const Report &r, const Candidate &c) {
   std::string text = fmt::format("<details class=\"panel\"{}><summary><b>{}</b>{}<span class=\"soft\">{} \u00b7 marked by {}</span></summary><div>\n", c.verdict == "pruned" ? "" : " open",
-                                 escapeMarkup(c.name), badge(c.verdict), escapeMarkup(c.role), escapeMarkup(c.markedBy));
+                                 breakable(c.name), badge(c.verdict), escapeMarkup(c.role), escapeMarkup(c.markedBy));
   if (!c.line.empty()) text += fmt::format("<p class=\"line mono\">{}</p>\n", escapeMarkup(c.line));
   if (c.verdict == "pruned")
     text += fmt::format("<p>{}</p>\n", c.basis == "proved" ? fmt::format("Proved: {}.", escapeMarkup(c.proofRule.empty() ? "the branch is zero for every finite input" : c.proofRule))
@@ -83,7 +83,7 @@ std::string evidence(const Report &r, const Candidate &c) {
 std::string checks(const Report &r) {
   std::string text = "<div class=\"scroll\"><table><thead><tr><th>Check</th><th>Form</th><th class=\"r\">Heads</th><th class=\"r\">Rank</th><th>Precision</th><th class=\"r\">Fidelity</th><th>Note</th></tr></thead><tbody>\n";
   for (auto &c : r.checks)
-    text += fmt::format("<tr><td class=\"name\">{}</td><td>{}</td><td class=\"r\">{}</td><td class=\"r\">{}</td><td>{}</td><td class=\"r\">{}</td><td class=\"note\">{}</td></tr>\n", escapeMarkup(c.name),
+    text += fmt::format("<tr><td class=\"name\">{}</td><td>{}</td><td class=\"r\">{}</td><td class=\"r\">{}</td><td>{}</td><td class=\"r\">{}</td><td class=\"note\">{}</td></tr>\n", breakable(c.name),
                         escapeMarkup(c.form), c.heads ? std::to_string(*c.heads) : "-", c.rank ? std::to_string(*c.rank) : "-", escapeMarkup(c.precision),
                         c.fidelity ? brief(*c.fidelity) : "-", escapeMarkup(c.code.empty() ? c.why : c.code));
   return text + "</tbody></table></div>\n";
