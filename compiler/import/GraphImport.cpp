@@ -41,8 +41,11 @@ llvm::Error GraphImport::run() {
   if (auto error = nodes(model.proto.graph().node(), top, 0)) return error;
   if (auto error = outputs()) return error;
   // What was read by contents only (shapes, axes and how they were computed) is left without uses, as are constants nobody reads.
-  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(*body)))
-    if (op.use_empty() && op.getNumResults() == 1 && (isa<graph::ConstantOp>(op) || isa<IntegerType>(getElementTypeOrSelf(op.getResult(0))))) op.erase();
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(*body))) {
+    auto constant = dyn_cast<graph::ConstantOp>(op);
+    if (!op.use_empty() || op.getNumResults() != 1 || (constant && constant.getOverridable())) continue; // overridable: an input, read or not
+    if (constant || isa<IntegerType>(getElementTypeOrSelf(op.getResult(0)))) op.erase();
+  }
   auto warn = [&](const std::vector<std::string> &names, const char *what) {
     if (names.empty()) return;
     g.warnings.push_back(std::to_string(names.size()) + " " + what + " (the first: '" + names[0] + "')");

@@ -1,6 +1,7 @@
 // The zip container of .npz. In: a path. Out: its arrays, or an error that names file and entry. Holds: only regular files are opened, entries are
 // stored or deflated and not encrypted, names are plain, and unpacked bytes stay under a limit that is checked before anything is unpacked.
 #include "compiler/import/Npz.h"
+#include "compiler/engine/AtomicFile.h"
 #include "compiler/graph/Checked.h"
 #include "compiler/graph/Failure.h"
 #include "llvm/ADT/ScopeExit.h"
@@ -136,9 +137,19 @@ Error writeNpz(StringRef path, const ArrayMap &arrays) {
     if (!dtypeSize(array.dtype) || !size || *size != array.bytes.size())
       return fail(ExitCode::Internal, "array '" + name + "' to be written has " + std::to_string(array.bytes.size()) + " bytes, which is not shape x dtype").ofTensor(name);
   }
-  int code = 0;
-  zip_t *archive = zip_open(path.str().c_str(), ZIP_CREATE | ZIP_TRUNCATE, &code);
-  if (!archive) return io(zipMessage(code));
+  auto zipError = [](zip_error_t *error) -> std::string { return zip_error_strerror(error); };
+  zip_error_t error;
+  zip_error_init(&error);
+  auto finish = make_scope_exit([&] { zip_error_fini(&error); });
+  zip_source_t *memory = zip_source_buffer_create(nullptr, 0, 0, &error);
+  if (!memory) return io(zipError(&error));
+  zip_source_keep(memory); // ours too: zip_close frees the archive's own reference
+  auto release = make_scope_exit([&] { zip_source_free(memory); });
+  zip_t *archive = zip_open_from_source(memory, ZIP_TRUNCATE, &error);
+  if (!archive) {
+    zip_source_free(memory);
+    return io(zipError(&error));
+  }
   std::vector<std::string> entries; // must live until zip_close
   entries.reserve(arrays.size());
   for (const auto &[name, array] : arrays) {
@@ -147,17 +158,36 @@ Error writeNpz(StringRef path, const ArrayMap &arrays) {
     zip_int64_t index = source ? zip_file_add(archive, (name + ".npy").c_str(), source, ZIP_FL_ENC_UTF_8) : -1;
     // 1 January 1980 in DOS form: the date must not depend on clock or time zone.
     if (index < 0 || zip_set_file_compression(archive, index, ZIP_CM_STORE, 0) != 0 || zip_file_set_dostime(archive, index, 0, 33, 0) != 0) {
-      std::string why = zip_error_strerror(zip_get_error(archive));
+      std::string why = zipError(zip_get_error(archive));
       if (index < 0 && source) zip_source_free(source);
       zip_discard(archive);
       return io(why);
     }
   }
+  if (arrays.empty()) { // libzip writes nothing for an archive without entries: its 22 bytes by hand
+    zip_discard(archive);
+    auto file = AtomicFile::create(path);
+    if (!file) return file.takeError();
+    if (auto failed = file->write(StringRef("PK\5\6\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 22))) return failed;
+    return file->commit();
+  }
   if (zip_close(archive) != 0) {
-    std::string why = zip_error_strerror(zip_get_error(archive));
+    std::string why = zipError(zip_get_error(archive));
     zip_discard(archive);
     return io(why);
   }
-  return Error::success();
+  // In memory first, then through the one recipe for files: flushed, renamed, nothing partial.
+  auto file = AtomicFile::create(path);
+  if (!file) return file.takeError();
+  if (zip_source_open(memory) != 0) return io(zipError(zip_source_error(memory)));
+  auto shut = make_scope_exit([&] { zip_source_close(memory); });
+  std::string part(size_t(1) << 20, '\0');
+  for (;;) {
+    zip_int64_t got = zip_source_read(memory, part.data(), part.size());
+    if (got < 0) return io(zipError(zip_source_error(memory)));
+    if (got == 0) break;
+    if (auto failed = file->write(StringRef(part.data(), static_cast<size_t>(got)))) return failed;
+  }
+  return file->commit();
 }
 } // namespace tare

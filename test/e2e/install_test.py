@@ -40,8 +40,8 @@ class Install(unittest.TestCase):
 
     def test_the_tree(self):
         tree = sorted(str(p.relative_to(self.prefix)) for p in self.prefix.rglob("*") if p.is_file())
-        self.assertEqual(tree, ["bin/tare", "bin/tare-run", "include/tare/tare.h", "include/tare/tare.hpp", "lib/cmake/Tare/TareConfig.cmake", "lib/cmake/Tare/TareConfigVersion.cmake",
-                                "lib/cmake/Tare/TareEngine.cmake", "lib/libtare_rt.so", "lib/libtare_rt.so.0", "lib/libtare_rt.so.0.1.0", "share/tare/LICENSE", "share/tare/report-schema.json"])
+        self.assertEqual(tree, ["bin/tare", "bin/tare-run", "include/tare/tare.h", "include/tare/tare.hpp", "include/tare/tare_anchors.h", "lib/cmake/Tare/TareConfig.cmake", "lib/cmake/Tare/TareConfigVersion.cmake",
+                                "lib/cmake/Tare/TareEngine.cmake", "lib/libtare_anchors.so", "lib/libtare_anchors.so.0", "lib/libtare_anchors.so.0.1.0", "lib/libtare_rt.so", "lib/libtare_rt.so.0", "lib/libtare_rt.so.0.1.0", "share/tare/LICENSE", "share/tare/report-schema.json"])
         for tool in ["tare", "tare-run"]:
             self.assertIn("0.1.0", run(self.prefix / "bin" / tool, "--version"))
         for text in self.prefix.rglob("*.cmake"):

@@ -14,8 +14,8 @@ module attributes {graph.input_order = ["w", "x", "b", "small"]} {
     %c = graph.constant "c" dense<4.0> : tensor<3xf32> -> tensor<3xf32>
     %w = graph.constant "w" overridable dense<2.0> : tensor<3xf32> -> tensor<3xf32>
     %small = graph.constant "small" overridable dense<1> : tensor<2xi4> -> tensor<2xi4>
-    %0 = graph.binary <add> %x, %b : (tensor<3xf32>, tensor<1xf32>) -> tensor<3xf32>
-    %1 = graph.binary <mul> %0, %c : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xf32>
+    %0 = graph.binary <add> %x, %b : tensor<3xf32>, tensor<1xf32> -> tensor<3xf32>
+    %1 = graph.binary <mul> %0, %c : tensor<3xf32>, tensor<3xf32> -> tensor<3xf32>
     return %1 : tensor<3xf32>
   }
 }

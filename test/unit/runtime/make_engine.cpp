@@ -8,5 +8,5 @@ int main(int argc, char **argv) {
   tare_error error;
   tare_engine_t *engine = tare_engine_open(argv[1], nullptr, &error);
   tare_engine_close(engine);
-  return engine ? 0 : 1;
+  return engine && !::testing::UnitTest::GetInstance()->ad_hoc_test_result().Failed() ? 0 : 1;
 }
