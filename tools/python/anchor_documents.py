@@ -290,7 +290,7 @@ def before(d):
 
 def mention(d, chinese_side):
     last = before(d)
-    kind, value, surface = designator(d, chinese_side, divisions=last not in "\n\x0c ")
+    kind, value, surface = designator(d, chinese_side, divisions=last not in "\n\x0c\ufeff ")
     # Which ideographs may stand before a table is a closed list of the definition.
     while chinese_side and kind == "table" and "\u4e00" <= last <= "\u9fff" and last not in "和与及或对除合若":
         kind, value, surface = designator(d, chinese_side, divisions=False)
