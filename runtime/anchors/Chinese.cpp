@@ -117,12 +117,17 @@ std::optional<Frame> frame(const View &view, size_t i, Context context) {
   }
 }
 
-/// 之一, 之二: the number behind 之 and its end. 之一般 and its like are other words.
+/// 之一, 之二, 之1: the number behind 之 and its end. 之一般 and its like are other words.
 std::optional<Numeral> insertion(const View &view, size_t i) {
   size_t at = view.spaces(i);
   if (view.get(at) != U'之') return std::nullopt;
-  auto numeral = chineseNumeral(view, view.spaces(at + 1), false);
-  if (!numeral || oneOf(view.han(numeral->end), U"般切致旦些部种类间个名年月日次方")) return std::nullopt;
+  at = view.spaces(at + 1);
+  auto numeral = chineseNumeral(view, at, false);
+  if (view.digit(at)) {
+    auto digits = digitNumber(view, at, false, false);
+    if (digits && digits->integer > 0 && digits->integer < 100 && view.get(digits->end) != '%') numeral = Numeral{digits->integer, digits->end};
+  }
+  if (!numeral || oneOf(view.han(numeral->end), U"般切致旦些部种类间个名年月日次方倍")) return std::nullopt;
   return numeral;
 }
 

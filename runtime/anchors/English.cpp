@@ -177,9 +177,11 @@ std::optional<std::pair<Found, Numbers>> one(const View &view, size_t i, Context
   // `the article I read`: the pronoun.
   if (item->roman && item->base == "1" && !capital(view, i) && view.get(item->end) == ' ' && view.get(item->end + 1) >= 'a' && view.get(item->end + 1) <= 'z') return std::nullopt;
   Numbers numbers{{}, false, item->end};
-  // A dash is a range after a plural clause noun: `Articles 8-10`.
-  if (further && found->plural && found->noun == Noun::Clause && item->low >= 0 && item->levels.empty()) {
-    numbers.values = {std::to_string(item->low), std::to_string(item->high)}, numbers.range = true;
+  // A dash is a range after a plural clause noun: `Articles 8-10`, `Sections 4.1-4.3`; 12-1 falls and is one number.
+  const size_t dash = item->base.find('-');
+  if (further && found->plural && found->noun == Noun::Clause && item->levels.empty() && dash != item->base.npos && dash == item->base.rfind('-') &&
+      (item->low >= 0 || item->dotted)) {
+    numbers.values = {item->base.substr(0, dash), item->base.substr(dash + 1)}, numbers.range = true;
     return std::pair(*found, numbers);
   }
   numbers.values = {item->text()};

@@ -82,16 +82,6 @@ size_t Scanner::report(const View &view, Type type, std::string value, size_t be
   return end;
 }
 
-size_t Scanner::blockAt(const View &view, const Block &block) {
-  if (block.kind == Block::Delimiter) return report(view, Type::Table, "separator", block.begin, block.end);
-  // A title that begins with a designator is that designator.
-  const size_t title = titleStart(text, block.titleBegin, block.titleEnd);
-  if (title < block.titleEnd && designator(view, title, Context{false, true, false})) return 0;
-  std::string value = headingValue(text, block.titleBegin, block.titleEnd);
-  if (value.empty()) return 0;
-  return report(view, Type::Heading, std::move(value), block.begin, block.end);
-}
-
 /// Whether the definition leaves the reading of `found` at `i` to sense: a count, a verb, a word at the end of a line before the next line's number.
 static bool ambiguous(const View &view, size_t i, const Designator &found, bool lineStart) {
   const char32_t first = view.get(i), next = view.get(found.end), after = view.get(found.end + 1);
@@ -102,6 +92,18 @@ static bool ambiguous(const View &view, size_t i, const Designator &found, bool 
   if (!isLatin(first) || !wordFollows) return false;
   const char32_t last = view.get(found.end - 1);
   return found.kind == Kind::Annex || found.kind == Kind::Table || (last == 'I' && view.get(found.end - 2) == ' ');
+}
+
+size_t Scanner::blockAt(const View &view, const Block &block) {
+  if (block.kind == Block::Delimiter) return report(view, Type::Table, "separator", block.begin, block.end);
+  // A title that begins with a designator is that designator.
+  const size_t title = titleStart(text, block.titleBegin, block.titleEnd);
+  if (title < block.titleEnd)
+    if (auto found = designator(view, title, Context{false, true, false}))
+      if (!options.network || !ambiguous(view, title, *found, true) || Network::proposes(text, title, view.end)) return 0;
+  std::string value = headingValue(text, block.titleBegin, block.titleEnd);
+  if (value.empty()) return 0;
+  return report(view, Type::Heading, std::move(value), block.begin, block.end);
 }
 
 /// Network and grammar must agree; the grammar has spoken, the network is asked where the definition alone is not certain.

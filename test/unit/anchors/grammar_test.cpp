@@ -21,7 +21,7 @@ TEST(Grammar, ChineseFrames) {
 TEST(Grammar, ChineseChains) {
   expect({{"，第十二条第二款第三项", "clause=12(2)(3)"}, {"，第十二条之一第二款", "clause=12-1(2)"}, {"，第4条第b项", "clause=4(b)"}, {"，第八条（二）项", "clause=8(2)"}, {"，第八条（二）", "clause=8(2)"},
           {"，第三章第十二条", "clause=12"}, {"，第四章第二节", "clause=chapter 4 section 2"}, {"第四章 第二节", "heading=chapter 4 section 2"}, {"，第二款", ""}, {"，本条第二款", "clause=(2)"},
-          {"，第3.5款", "clause=3.5"}, {"，第（二）项", "clause=(2)"}, {"，第5条\n第2款", "clause=5(2)"}, {"，第十二条之一般规定", "clause=12"}, {"，第八条\n（一）期满", "clause=8"}});
+          {"，第3.5款", "clause=3.5"}, {"，第（二）项", "clause=(2)"}, {"，第5条\n第2款", "clause=5(2)"}, {"，第十二条之一般规定", "clause=12"}, {"，第12條之2", "clause=12-2"}, {"，第12条之3倍", "clause=12"}, {"，第八条\n（一）期满", "clause=8"}});
 }
 
 TEST(Grammar, ChineseListsAndRanges) {
@@ -49,7 +49,7 @@ TEST(Grammar, EnglishCapitals) {
 }
 
 TEST(Grammar, EnglishListsAndRanges) {
-  expect({{"a Sections 3, 4 and 5", "clause=3,4,5"}, {"a Section 3 and 4", "clause=3"}, {"a Articles 8–10", "clause=8..10"}, {"a Section 8-10", "clause=8-10"}, {"a Annexes A to C", "annex=A..C"},
+  expect({{"a Sections 3, 4 and 5", "clause=3,4,5"}, {"a Section 3 and 4", "clause=3"}, {"a Articles 8–10", "clause=8..10"}, {"a Section 8-10", "clause=8-10"}, {"a Sections 4.1–4.3", "clause=4.1..4.3"}, {"a Sections 12-1 and 12-2", "clause=12-1,12-2"}, {"a Clauses 7.1(a)–(c)", "clause=7.1(a)..7.1(c)"}, {"a Annexes A to C", "annex=A..C"},
           {"a Clause 1(a) and (c)", "clause=1(a),1(c)"}, {"a Sections 3 and 4, 20 staff", "clause=3,4"}, {"a Section 4 to Section 6", "clause=4..6"}, {"a Section 3 and Section 4", "clause=3 | clause=4"},
           {"a Tables 2-1 and 2-2", "table=2-1,2-2"}, {"a Articles 3 through 5", "clause=3..5"}});
 }
@@ -63,7 +63,7 @@ TEST(Grammar, Cues) {
 }
 
 TEST(Grammar, Markup) {
-  expect({{"# Title", "heading=Title"}, {"#Title", ""}, {"####### x", ""}, {"## 第四条 付款", "clause=4"}, {"## **Article 2** x (see Annex A)", "clause=2 | cross_reference=annex A"}, {"# a (see Annex A)", "heading=a (see Annex A)"},
+  expect({{"# Title", "heading=Title"}, {"#Title", ""}, {"####### x", ""}, {"## 第四条 付款", "clause=4"}, {"## **Article 2** x (see Annex A)", "clause=2 | cross_reference=annex A"}, {"# a (see Annex A)", "heading=a (see Annex A)"}, {"# Schedule 3 meetings a week. ", "heading=Schedule 3 meetings a week."},
           {"Title\n===", "heading=Title"}, {"x\nTitle\n===", ""}, {"Title\n---", ""}, {"<h2 id=x>A <b>b</b></h2>", "heading=A b"}, {"<h2>x", ""}, {"|---|:-:|", ""}, {"|---|:---:|", "table=separator"}, {"--- | ---", "table=separator"}, {"----", ""},
           {"`第4条`", ""}, {"```\n第4条\n```\n第5条", "clause=5"}, {"<pre>第4条\n\n</pre>第5条", "clause=5"}, {"<!-- 第4条 -->第5条", "clause=5"}, {"[x](#第4条)", ""}, {"[x]（第4条）", "clause=4"}, {"a@annex.org annex.4@b.org", ""},
           {"https:/" "/a.org/Section-4 Section 5", "clause=5"}, {"www.a.org/附件4", "annex=4"}, {"<Annex B>", "annex=B"}, {"<a title=\"第4条\">第5条</a>", "clause=5"}, {"~~~\n第4条\n~~~", ""}, {"\\`第4条`", "clause=4"}});
