@@ -35,9 +35,9 @@ th{font-weight:600;font-size:13px;color:var(--soft);text-align:left;white-space:
 th,td{padding:8px 14px;border-bottom:1px solid var(--line);vertical-align:top}
 tr:last-child>td{border-bottom:0}
 .r{text-align:right;white-space:nowrap}
-td.name{font-weight:600;overflow-wrap:anywhere;min-width:min(11em,34vw);max-width:22em}
+td.name{font-weight:600;overflow-wrap:anywhere;min-width:min(15em,44vw);max-width:22em}
 td.name small{font-weight:400;font-size:12px}
-td>code{white-space:nowrap}
+td>code{white-space:nowrap;overflow-wrap:normal}
 td.note{min-width:17em}
 .badge{display:inline-block;padding:1px 9px;border-radius:99px;font-size:13px;font-weight:600;white-space:nowrap;background:var(--cool-bg);color:var(--cool)}
 .badge.pruned{background:var(--good-bg);color:var(--good)}.badge.rejected{background:var(--bad-bg);color:var(--bad)}

@@ -18,7 +18,7 @@ using namespace mlir;
 namespace tare::cli {
 
 struct Border {
-  std::string name, group;
+  std::string name, group, node; // texts: the passes of the second compile rewrite the ops
   Value value;
 };
 
@@ -33,7 +33,7 @@ static std::vector<Border> bordersOf(func::FuncOp main) {
       bool leaves = type && llvm::isa<FloatType>(type.getElementType()) && llvm::any_of(result.getUsers(), [&](Operation *user) {
         return !llvm::isa<func::ReturnOp>(user) && report::moduleGroup(user) != group;
       });
-      if (leaves) borders.push_back({"border " + std::to_string(borders.size()), group, result});
+      if (leaves) borders.push_back({"border " + std::to_string(borders.size()), group, graph::nodeName(op.getLoc()), result});
     }
   }
   if (borders.size() > 64) borders.resize(64);
@@ -51,7 +51,7 @@ static void expose(func::FuncOp main, const std::vector<Border> &borders) {
   for (unsigned i = 0; i < borders.size(); i++) main.setResultAttr(first + i, graph::kNameAttr, StringAttr::get(main.getContext(), borders[i].name));
 }
 
-llvm::Expected<std::string> firstDivergence(const CompileOptions &given, const ArrayMap &inputs) {
+llvm::Expected<Divergence> firstDivergence(const CompileOptions &given, const ArrayMap &inputs) {
   Console silent;
   silent.quiet = true;
   MLIRContext context(MLIRContext::Threading::DISABLED);
@@ -62,7 +62,7 @@ llvm::Expected<std::string> firstDivergence(const CompileOptions &given, const A
   if (auto error = exposeInputs(*model->module)) return error;
   auto main = model->module->lookupSymbol<func::FuncOp>("main");
   auto borders = bordersOf(main);
-  if (borders.empty()) return "the source has no module paths, so no layer can be named";
+  if (borders.empty()) return Divergence{"the source has no module paths, so no layer can be named", ""};
   std::map<std::string, Value> extra;
   for (auto &border : borders) extra[border.name] = border.value;
   auto expected = evaluateSource(*model->module, inputs, extra);
@@ -83,9 +83,9 @@ llvm::Expected<std::string> firstDivergence(const CompileOptions &given, const A
     Comparison comparison = compareArrays((*expected)[border.name], found->second);
     // The largest element of a hidden state is no answer of the model: only elements out of tolerance count here.
     if (comparison.violations > comparison.changedArgmax)
-      return "the first module whose output differs is " + border.group + " (node " + graph::nodeName(border.value.getLoc()) + ")";
+      return Divergence{"the first module whose output differs is " + border.group + " (node " + border.node + ")", border.node};
   }
-  return "a fresh compile of this source has no diverging module: the engine was made from another model, with other options, or by another version";
+  return Divergence{"a fresh compile of this source has no diverging module: the engine was made from another model, with other options, or by another version", ""};
 }
 
 } // namespace tare::cli

@@ -7,6 +7,10 @@
 
 namespace tare::cli {
 
-llvm::Expected<std::string> firstDivergence(const CompileOptions &options, const ArrayMap &inputs);
+struct Divergence {
+  std::string text; ///< a sentence
+  std::string node; ///< of the source, or empty when no module diverges
+};
+llvm::Expected<Divergence> firstDivergence(const CompileOptions &options, const ArrayMap &inputs);
 
 } // namespace tare::cli

@@ -91,7 +91,11 @@ static llvm::Error verified(const CompileRequest &request, const std::string &te
     cases.push_back({"random inputs", std::move(*arrays)});
   }
   ShadowResult result;
-  if (auto error = shadowRun(request.options.model, *engine, cases, 0.001, console, result)) return error;
+  if (auto error = shadowRun(request.options.model, *engine, cases, 0.001, console, result)) {
+    Failure failure = failureOf(std::move(error));
+    if (failure.file == temporary) failure.inFile(request.output).withHint("the engine was not written; leave out passes with --disable-pass to find the one to blame, and report the model");
+    return llvm::make_error<Failure>(failure);
+  }
   console.note("verified against the source: " + llvm::StringRef(result.text).rtrim().rsplit('\n').second.str());
   return llvm::Error::success();
 }

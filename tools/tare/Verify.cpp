@@ -210,10 +210,10 @@ llvm::Error shadowRun(const std::string &model, const EngineHandle &engine, cons
   for (auto &info : engine.inputs())
     if (auto found = worstCase->arrays.find(info.name); found != worstCase->arrays.end()) inputs.insert(*found);
   auto where = firstDivergence(options, inputs);
-  std::string text = where ? *where : "the first diverging layer cannot be told: " + failureOf(where.takeError()).message;
+  std::string node = where ? where->node : "", text = where ? where->text : "the first diverging layer cannot be told: " + failureOf(where.takeError()).message;
   result.json["first_divergence"] = text;
   return fail(ExitCode::Gate, fmt::format("the engine differs from its source: violation_rate_delta {:.4f}% is above the gate of {:.4f}%; {}", 100 * worst, 100 * gate, text))
-      .inFile(engine.path).withHint("compile the engine again from this model; if it stays, report the model");
+      .inFile(engine.path).atNode(node).withHint("compile the engine again from this model; if it stays, report the model");
 }
 
 void addVerifyCommand(CLI::App &app, Session &session) {
