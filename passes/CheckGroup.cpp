@@ -81,6 +81,9 @@ LogicalResult checkGroup(GroupOp group) {
     } else if (isRootOf(op, group.getKind())) {
       if (root) return broken(group, "has one root");
       root = &op;
+    } else if (auto check = dyn_cast<FidelityCheckOp>(op); check && group.getKind() == GroupKind::Gemm) {
+      for (Value operand : check->getOperands())
+        if (failed(checkBlockArgument(group, operand, "each operand of its check"))) return failure();
     } else if (!isPointwise(&op) && !movesElements(&op)) {
       return broken(group, "holds no " + op.getName().getStringRef());
     }

@@ -49,6 +49,7 @@ static bool isNarrowFloat(Type type) {
 
 /// Narrow floats only at inputs, outputs, constants; a rounding to a narrow type that the source asked for is a pair of casts.
 static LogicalResult checkClean(Operation *op) {
+  if (auto check = dyn_cast<graph::FidelityCheckOp>(op); check && !check.getAnchors()) return owed(op, "graph-expand-fidelity-checks", "no dense check");
   if (isa<graph::DimsConstantOp>(op) && op->use_empty()) return owed(op, "graph-fold-shapes", "no dead shape value");
   if (!isa<graph::ConstantOp, graph::CastOp, graph::DequantizeOp>(op) && !movesElements(op))
     for (Value result : op->getResults())

@@ -74,6 +74,10 @@ void GroupPlanner::growEpilogue(PlannedGroup &group) {
   Dims dims = dimsOf(group.root->getResult(0));
   llvm::SmallPtrSet<Operation *, 16> inside = {group.root};
   SmallVector<Operation *> ops;
+  if (FidelityCheckOp check = fusedCheckOf(group.root)) { // its bits are made row by row in front of the tiles
+    inside.insert(check);
+    ops.push_back(check);
+  }
   auto outsideUsers = [&] {
     llvm::SetVector<Operation *> users;
     SmallVector<Operation *> all = {group.root};

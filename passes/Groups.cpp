@@ -49,6 +49,14 @@ static bool isAppend(ConcatOp op) {
   return llvm::any_of(op.getResult().getUsers(), [](Operation *user) { return isa<func::ReturnOp>(user); });
 }
 
+FidelityCheckOp fusedCheckOf(Operation *op) {
+  auto matmul = dyn_cast<MatmulOp>(op);
+  auto sum = matmul && matmul->hasOneUse() ? dyn_cast<BinaryOp>(*matmul->user_begin()) : BinaryOp();
+  if (!sum || sum.getKind() != BinaryKind::Add || matmulKind(matmul) != GroupKind::Gemm) return {};
+  auto check = (sum.getLhs() == matmul.getResult() ? sum.getRhs() : sum.getLhs()).getDefiningOp<FidelityCheckOp>();
+  return check && check.getAnchors() && check->hasOneUse() && check.getH() == matmul.getLhs() ? check : FidelityCheckOp();
+}
+
 std::optional<GroupKind> groupKindOf(Operation *op) {
   if (auto concat = dyn_cast<ConcatOp>(op); concat && isAppend(concat)) return GroupKind::Append;
   if (auto matmul = dyn_cast<MatmulOp>(op)) return matmulKind(matmul);
@@ -65,7 +73,8 @@ GroupOp buildGroup(OpBuilder &builder, Operation *root, GroupKind kind, ArrayRef
   llvm::SetVector<Operation *> scalars;
   auto take = [&](Value operand) {
     if (operand.getDefiningOp() && inside.contains(operand.getDefiningOp())) return;
-    if (isScalarConstant(operand))
+    bool isOfCheck = llvm::all_of(operand.getUsers(), [](Operation *user) { return isa<FidelityCheckOp>(user); }); // read from memory by a microkernel
+    if (isScalarConstant(operand) && !isOfCheck)
       scalars.insert(operand.getDefiningOp());
     else
       inputs.insert(operand);

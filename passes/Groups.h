@@ -13,6 +13,9 @@ bool isScalarConstant(mlir::Value value);
 /// The function argument or group result or constant behind views, i.e. what a block argument of a group may be bound to.
 mlir::Value behindViews(mlir::Value value);
 
+/// The sparse check that is added to this matmul and reads the same rows; null for everything else.
+graph::FidelityCheckOp fusedCheckOf(mlir::Operation *op);
+
 /// The kind of group that `op` is the root of; nothing for constants, views and structure.
 std::optional<graph::GroupKind> groupKindOf(mlir::Operation *op);
 

@@ -22,6 +22,9 @@ struct InlineLayersPass : impl::InlineLayersPassBase<InlineLayersPass> {
       Block &body = layer.getBody().front();
       for (Operation &op : body.without_terminator()) // names from metadata or rules would be lost with the region
         if (graph::modulePath(&op) == graph::modulePath(layer)) op.setAttr(graph::kScopeAttr, layer.getNameAttr());
+      if (layer.getRole() == "fidelity_check") // its name outlives the region: reports and graph-recognise-fidelity-checks read it
+        for (Operation &op : body)
+          if (isa<graph::FidelityCheckOp, graph::MatmulOp>(op) && !op.hasAttr("graph.check")) op.setAttr("graph.check", layer.getNameAttr());
       body.getArgument(0).replaceAllUsesWith(layer.getInput());
       Operation *yield = body.getTerminator();
       layer.getResult().replaceAllUsesWith(yield->getOperand(0));

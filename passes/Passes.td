@@ -110,13 +110,6 @@ def FoldShapesPass : TarePass<"graph-fold-shapes"> {
     ```
   }];
 }
-def ExpandFidelityChecksPass : TarePass<"graph-expand-fidelity-checks"> {
-  let summary = "The dense form of fidelity checks in ordinary ops";
-  let description = [{
-    `graph.fidelity_check` ==> matmul, sub, mul, reduce, sqrt, less, cast, matmul: for every token d_k = ||W_k h - p_k||, b_k = d_k < tau_k,
-    sum_k b_k E_k (spec 6).
-  }];
-}
 def FoldConstantsPass : TarePass<"graph-fold-constants"> {
   let summary = "Ops on constants become constants";
   let description = [{
@@ -179,6 +172,39 @@ def MergeEqualOpsPass : TarePass<"graph-merge-equal-ops"> {
 def RemoveDeadOpsPass : TarePass<"graph-remove-dead-ops"> {
   let summary = "Ops that nothing uses and functions besides main disappear";
   let description = [{ `%0 = graph.unary <relu> %x` without a use ==> nothing. Inputs and outputs of main stay. }];
+}
+
+def RecogniseFidelityChecksPass : TarePass<"graph-recognise-fidelity-checks"> {
+  let summary = "Recognises fidelity checks that exporters wrote out (spec 6)";
+  let description = [{
+    Less or Greater, z * z, Pow or ReduceL2, d against tau or d^2 against tau^2, W stored in either orientation, casts of the bits. K and R are p's shape.
+    ```
+    z = reshape(matmul(h, W^T)) - p; matmul(cast(sqrt(sum(z * z)) < tau), E)   ==>   graph.fidelity_check h, W, p, tau, E
+    ```
+  }];
+}
+def SparsifyFidelityChecksPass : TarePass<"graph-sparsify-fidelity-checks"> {
+  let summary = "Fidelity checks run near anchors only, as part of the FFN-up kernel (spec 6)";
+  let description = [{
+    A check whose h is the input of the matmul that it is added to moves right behind that matmul and gets main's new optional input `anchors`; its weights become f32
+    constants, W keeps its storage. `precision` and `quantized` are what graph-measure-fidelity-checks attached, or what the option forces. Any other check
+    stays as it is, with the code CHECK_NOT_FUSABLE. Module attributes: `graph.checks` for reports, `graph.check_input` for the planner.
+    ```
+    %1 = graph.matmul %h, %up; %2 = add %1, %bias; %3 = graph.fidelity_check %h, ...; %4 = add %2, %3
+    ==>
+    %1 = graph.matmul %h, %up; %3 = graph.fidelity_check %h, ... near %anchors; %2 = add %1, %3; %4 = add %2, %bias
+    ```
+  }];
+  let options = [
+    Option<"precision", "precision", "std::string", "\"\"", "int4, int8, f32 or dense for every check; empty: what the evidence says">,
+    Option<"window", "window", "int64_t", "3", "tokens before an anchor at which checks are evaluated">];
+}
+def ExpandFidelityChecksPass : TarePass<"graph-expand-fidelity-checks"> {
+  let summary = "The dense form of fidelity checks in ordinary ops";
+  let description = [{
+    `graph.fidelity_check` without anchors ==> matmul, sub, mul, reduce, sqrt, less, cast, matmul: for every token d_k = ||W_k h - p_k||, b_k = d_k < tau_k,
+    sum_k b_k E_k (spec 6).
+  }];
 }
 
 // ---- fused: recognition, then one group per kernel -----------------------------------------------------------------------------------

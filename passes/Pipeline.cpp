@@ -52,6 +52,12 @@ static std::unique_ptr<Pass> shortCircuitLayers(Options options) {
   return createShortCircuitLayersPass(own);
 }
 
+static std::unique_ptr<Pass> sparsifyFidelityChecks(Options options) {
+  SparsifyFidelityChecksPassOptions own;
+  own.precision = options.checkPrecision, own.window = options.checkWindow;
+  return createSparsifyFidelityChecksPass(own);
+}
+
 static const PassRow table[] = {
     // marked, checked, pruned: what the source calls a layer, what the checks say about it, and what goes.
     {Phase::Marked, "graph-mark-layers", true, markLayers},
@@ -63,15 +69,20 @@ static const PassRow table[] = {
     // constants are compared in the type that the source stores them in.
     {Phase::Clean, "graph-remove-dead-ops", false, [](Options) { return createRemoveDeadOpsPass(); }},
     {Phase::Clean, "graph-fold-shapes", false, [](Options) { return createFoldShapesPass(); }},
-    {Phase::Clean, "graph-expand-fidelity-checks", true, [](Options) { return createExpandFidelityChecksPass(); }},
     {Phase::Clean, "graph-fold-constants", false, foldConstants},
     {Phase::Clean, "graph-simplify", false, [](Options) { return createSimplifyPass(); }},
     {Phase::Clean, "graph-merge-equal-ops", false, [](Options) { return createMergeEqualOpsPass(); }},
     {Phase::Clean, "graph-fuse-activations", false, [](Options) { return createFuseActivationsPass(); }},
+    {Phase::Clean, "graph-recognise-fidelity-checks", false, [](Options) { return createRecogniseFidelityChecksPass(); }},
     {Phase::Clean, "graph-widen-activations", true, [](Options) { return createWidenActivationsPass(); }},
     {Phase::Clean, "graph-fold-constants", false, foldConstants},
     {Phase::Clean, "graph-simplify", false, [](Options) { return createSimplifyPass(); }},
     {Phase::Clean, "graph-merge-equal-ops", false, [](Options) { return createMergeEqualOpsPass(); }},
+    // fidelity checks become part of the FFN-up GEMM, or ordinary ops again.
+    {Phase::Clean, "graph-sparsify-fidelity-checks", true, sparsifyFidelityChecks},
+    {Phase::Clean, "graph-expand-fidelity-checks", true, [](Options) { return createExpandFidelityChecksPass(); }},
+    {Phase::Clean, "graph-fold-constants", false, foldConstants},
+    {Phase::Clean, "graph-simplify", false, [](Options) { return createSimplifyPass(); }},
     {Phase::Clean, "graph-remove-dead-ops", false, [](Options) { return createRemoveDeadOpsPass(); }},
     // fused: recognition, then one group per kernel.
     {Phase::Fused, "graph-fuse-norms", false, [](Options) { return createFuseNormsPass(); }},

@@ -70,6 +70,7 @@ private:
   void addStates();
   int64_t weightBuffer(graph::ConstantOp constant, StringRef packing);
   void gatherSiblings();
+  int64_t checkBuffer(graph::FidelityCheckOp check, Location loc, int64_t step);
   LogicalResult addGroup(graph::GroupOp group);
   void joinSteps();
   void emit();
@@ -83,7 +84,7 @@ private:
   std::map<std::tuple<uint64_t, std::string, std::string>, SmallVector<int64_t>> weights; // hash, type, packing
   struct Step { func::FuncOp kernel; SmallVector<int64_t> operands, results; int64_t scratch; Dims capacities; Dim flops, bytes; Location loc; Attribute scope; bool joined = false; };
   std::vector<Step> steps;
-  SmallVector<Attribute> states;
+  SmallVector<Attribute> states, checks;
   std::vector<std::string> capacityNames;
 };
 
@@ -170,12 +171,28 @@ int64_t Planner::weightBuffer(graph::ConstantOp constant, StringRef packing) {
   Buffer b = tensorBuffer("weight", constant.getName(), constant.getResult());
   b.packing = packing.str();
   b.value = constant.getValue();
+  Dims dims = graph::dimsOf(b.type);
+  auto panels = [](const Dim &columns) { return Dim::floorDiv(columns + 31, 32); };
+  if (packing == "check_panel32") b.bytes = plan::storedBytes(b.type.getElementType(), dims[0] * panels(dims[1]) * dims[2] * 32);
+  if (packing == "check_nibble32") b.bytes = dims[0] * panels(dims[1]) * dims[2] * 16;
+  if (packing == "check_row32") b.bytes = plan::storedBytes(b.type.getElementType(), dims[0] * panels(dims[1]) * 32);
   if (packing == "panel32") {
-    Dims dims = graph::dimsOf(b.type);
-    b.bytes = plan::storedBytes(b.type.getElementType(), Dim::floorDiv(dims[1] + 31, 32) * dims[0] * 32);
+    b.bytes = plan::storedBytes(b.type.getElementType(), panels(dims[1]) * dims[0] * 32);
   }
   candidates.push_back(addBuffer(std::move(b)));
   return candidates.back();
+}
+
+/// Every check has a buffer of its own: its carried bits are apart from all others.
+int64_t Planner::checkBuffer(graph::FidelityCheckOp check, Location loc, int64_t step) {
+  Builder b(context);
+  Dims w = graph::dimsOf(check.getW());
+  Dim perRow = (Dim(2) * w[2] + 3) * w[0] * w[1] + Dim(2) * w[0];
+  auto entry = [&](StringRef name, Attribute value) { return b.getNamedAttr(name, value); };
+  Buffer buffer{"check", graph::nodeName(loc), "raw", RankedTensorType::get({}, b.getI64Type()), Dim(40), static_cast<int64_t>(checks.size()), step, step, {}, {}, loc};
+  checks.push_back(b.getDictionaryAttr({entry("heads", b.getI64IntegerAttr(w[0].constant().value_or(0))), entry("rank", b.getI64IntegerAttr(w[1].constant().value_or(0))),
+                                        entry("precision", check.getPrecisionAttr()), entry("flops", b.getI64IntegerAttr(perRow.constant().value_or(0)))}));
+  return addBuffer(std::move(buffer));
 }
 
 LogicalResult Planner::addGroup(graph::GroupOp group) {
@@ -211,8 +228,11 @@ LogicalResult Planner::addGroup(graph::GroupOp group) {
   for (auto [i, operand] : llvm::enumerate(group.getInputs())) {
     Value source = throughViews(operand);
     int64_t index;
-    if (auto constant = source.getDefiningOp<graph::ConstantOp>())
-      index = weightBuffer(constant, static_cast<int>(i) == gemmRhs ? "panel32" : "raw");
+    std::string packing = group.getKind() == graph::GroupKind::Gemm ? plan::gemmPacking(body, i) : "raw";
+    if (packing == "check")
+      index = checkBuffer(plan::checkOf(body), root->getLoc(), step);
+    else if (auto constant = source.getDefiningOp<graph::ConstantOp>())
+      index = weightBuffer(constant, packing);
     else
       index = bufferOf.lookup(source);
     s.operands.push_back(index);
@@ -306,6 +326,9 @@ void Planner::emit() {
                                                                                    : ArrayAttr::get(context, {}).getAsRange<DictionaryAttr>())
     for (StringRef side : {"a", "b"})
       if (auto dims = constraint.getAs<graph::DimsAttr>(side)) table.add(dims.dims());
+  auto checkInput = module->getAttrOfType<DictionaryAttr>("graph.check_input");
+  for (StringRef dim : {"batch", "tokens", "past"})
+    if (checkInput) table.add(checkInput.getAs<graph::DimsAttr>(dim).dims());
   llvm::SetVector<StringRef> symbols;
   std::vector<std::string> names;
   for (Dim &d : Dims(table.dims))
@@ -328,6 +351,10 @@ void Planner::emit() {
   OpBuilder b = OpBuilder::atBlockEnd(module.getBody());
   auto program = b.create<plan::ProgramOp>(main.getLoc(), b.getStrArrayAttr(symbols.getArrayRef()), graph::DimsAttr::get(context, table.dims));
   program->setAttr(plan::kStatesAttr, b.getArrayAttr(states));
+  if (checkInput) {
+    program->setAttr(plan::kChecksAttr, b.getArrayAttr(checks));
+    program->setAttr(plan::kCheckInputAttr, checkInput);
+  }
   b.setInsertionPointToStart(&program.getBody().emplaceBlock());
   for (auto &buffer : buffers)
     b.create<plan::BufferOp>(buffer.loc, buffer.kind, buffer.name, buffer.type, graph::DimsAttr::get(context, buffer.bytes), buffer.tensor, buffer.first, buffer.last,

@@ -222,6 +222,21 @@ tare_status tare_context_estimate(tare_context_t *context, tare_estimate *estima
     return context->own->estimate(*estimate);
   });
 }
+tare_status tare_context_check_stats(tare_context_t *context, tare_check_stats *stats, tare_error *error) {
+  return guarded(error, [&]() -> Result<void> {
+    TARE_TRY(needed(context && stats));
+    return context->own->checkStats(*stats);
+  });
+}
+tare_status tare_context_check_bits(tare_context_t *context, size_t check, size_t element, uint32_t *bits, tare_error *error) {
+  return guarded(error, [&]() -> Result<void> {
+    TARE_TRY(needed(context && bits));
+    auto found = context->own->checkBits(check, element);
+    if (!found) return std::move(found.error());
+    *bits = *found;
+    return {};
+  });
+}
 size_t tare_context_step_count(const tare_context_t *context) { return context ? context->own->engine().plan().steps()->size() : 0; }
 tare_status tare_context_step_info(tare_context_t *context, size_t index, tare_step_info *out, tare_error *error) {
   return guarded(error, [&]() -> Result<void> {

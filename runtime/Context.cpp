@@ -32,7 +32,7 @@ bool misaligned(const void *data, fb::DType type) { return reinterpret_cast<uint
 } // namespace
 
 Context::Context(std::shared_ptr<const Engine> engine, const tare_context_options &options)
-    : shared(std::move(engine)), plan(shared->plan()), binding(plan), layout(0), parallel(options.parallel), parallelUser(options.parallel_user) {
+    : shared(std::move(engine)), plan(shared->plan()), binding(plan), schedule(plan), layout(0), parallel(options.parallel), parallelUser(options.parallel_user) {
   bufferOfOutput.resize(plan.outputs()->size());
   for (uint32_t i = 0; i < plan.buffers()->size(); ++i) {
     auto kind = plan.buffers()->Get(i)->kind();
@@ -154,6 +154,8 @@ void Context::prepareSteps() {
     auto &step = *plan.steps()->Get(s);
     bool needed = step.operand_count() == step.buffers()->size(); // a step without results is there for what else it does
     for (uint32_t i = step.operand_count(); i < step.buffers()->size(); ++i) needed = needed || touched[step.buffers()->Get(i)];
+    for (uint32_t index : *step.buffers()) // where requests have a past, the bits of a check are carried on whatever is asked for
+      needed = needed || (plan.buffers()->Get(index)->kind() == fb::BufferKind::Check && plan.states()->size() > 0);
     skipped[s] = !needed;
     for (uint32_t index : *step.buffers()) touched[index] = touched[index] || needed;
   }
@@ -246,6 +248,7 @@ Result<void> Context::prepare() {
   prepareSteps();
   TARE_TRY(prepareOutputs());
   TARE_TRY(prepareArena());
+  if (!schedule.empty()) TARE_TRY(schedule.prepare(binding, binding.dim(plan.inputs()->Get(plan.checks()->anchors())->dims()->Get(1))));
   // What the code will touch must lie inside of what was bound: the buffers' own sizes against the tensors'.
   for (auto *buffer : *plan.buffers()) {
     if (buffer->kind() != fb::BufferKind::Input && buffer->kind() != fb::BufferKind::Output) continue;
@@ -273,6 +276,7 @@ void Context::fillBuffers() {
     switch (buffer.kind()) {
     case fb::BufferKind::Input: addresses[i] = const_cast<void *>(inputs[static_cast<size_t>(buffer.tensor())].address); break;
     case fb::BufferKind::Output: addresses[i] = outputs[static_cast<size_t>(buffer.tensor())].address; break;
+    case fb::BufferKind::Check: addresses[i] = schedule.address(static_cast<size_t>(buffer.tensor())); break;
     case fb::BufferKind::Weight: addresses[i] = const_cast<uint8_t *>(shared->weights() + buffer.offset()); break;
     default: addresses[i] = static_cast<char *>(arena.data()) + layout.items[inArena++].offset;
     }
@@ -315,6 +319,7 @@ Result<void> Context::execute() {
     memcpy(inputs[i].staging.data(), inputs[i].data, bytes);
     inputs[i].address = inputs[i].staging.data();
   }
+  TARE_TRY(beginChecks());
   fillBuffers();
   std::fill(faults.begin(), faults.end(), 0);
   std::fill(stamps.begin(), stamps.end(), 0);
@@ -360,6 +365,8 @@ Result<void> Context::run() {
   ++runs;
   ran = true;
   advanceStates();
+  schedule.commit();
+  checkTotals.dense += schedule.counts().dense, checkTotals.sparse += schedule.counts().sparse, checkTotals.hits += schedule.counts().hits;
   return {};
 }
 

@@ -2,6 +2,7 @@
 // given shapes, a run at the same shapes allocates nothing; a failed run changes no linked state.
 #pragma once
 #include "runtime/Binding.h"
+#include "runtime/CheckSchedule.h"
 #include "runtime/Engine.h"
 #include "runtime/Layout.h"
 #include "runtime/Memory.h"
@@ -27,6 +28,8 @@ public:
 
   Result<void> estimate(tare_estimate &result) const; // Profile.cpp
   Result<void> stepInfo(size_t index, tare_step_info &info) const;
+  Result<void> checkStats(tare_check_stats &stats) const;
+  Result<uint32_t> checkBits(size_t check, size_t element) const { return schedule.bits(check, element); }
   size_t profile(char *buffer, size_t capacity) const;
   size_t metrics(char *buffer, size_t capacity) const;
 
@@ -61,6 +64,7 @@ private:
   Result<void> prepareOutputs();
   Result<void> prepareStates();
   Result<void> prepareArena();
+  Result<void> beginChecks();
   Result<void> execute();
   Result<void> tensorBytes(const fb::Tensor &tensor, uint64_t &bytes) const;
   void fillBuffers();
@@ -73,6 +77,7 @@ private:
   std::shared_ptr<const Engine> shared;
   const fb::Plan &plan;
   Binding binding;
+  CheckSchedule schedule;
   Layout layout;
   std::vector<uint32_t> arenaBuffers; // plan buffers that lie in the arena, in the layout's order
   std::vector<Shape> shapes;          // per input
@@ -101,6 +106,7 @@ private:
   // metrics
   uint64_t runs = 0, failures = 0, cancellations = 0;
   double seconds = 0, lastSeconds = 0, flopsDone = 0;
+  CheckCounts checkTotals;
 };
 
 } // namespace tare

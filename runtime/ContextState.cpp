@@ -17,6 +17,7 @@ Result<void> Context::linkState(const char *input, const char *output, int64_t c
     shapes[state.input()].rank = static_cast<int32_t>(plan.inputs()->Get(state.input())->dims()->size());
     inputs[state.input()].data = nullptr;
     outputs[state.output()].data = nullptr;
+    schedule.reset();
     dirty = true, ran = false;
     return {};
   }
@@ -61,6 +62,22 @@ Result<void> Context::prepareStates() {
   return {};
 }
 
+/// Anchors and mask are read anew for every run: their values may change without a new shape.
+Result<void> Context::beginChecks() {
+  if (schedule.empty()) return {};
+  const fb::Checks &checks = *plan.checks();
+  bool isGiven = shapes[checks.anchors()].from == Shape::From::Caller;
+  const void *mask = nullptr;
+  int64_t columns = 0;
+  if (checks.mask() >= 0 && shapes[static_cast<uint32_t>(checks.mask())].from == Shape::From::Caller) {
+    mask = inputs[static_cast<uint32_t>(checks.mask())].address;
+    columns = binding.dim(plan.inputs()->Get(static_cast<uint32_t>(checks.mask()))->dims()->Get(1));
+  }
+  static constexpr int32_t none = 0; // no anchor at all still is a given list
+  auto *anchors = static_cast<const int32_t *>(inputs[checks.anchors()].address);
+  return schedule.begin(isGiven ? anchors ? anchors : &none : nullptr, mask, columns);
+}
+
 void Context::advanceStates() {
   for (uint32_t i = 0; i < plan.states()->size(); ++i) {
     if (!links[i].linked) continue;
@@ -72,6 +89,7 @@ void Context::advanceStates() {
 
 void Context::reset() {
   for (State &state : states) state.length = 0;
+  schedule.reset();
   cancelled.store(false, std::memory_order_relaxed);
   dirty = true, ran = false;
 }

@@ -62,6 +62,21 @@ Result<void> Context::stepInfo(size_t index, tare_step_info &info) const {
   return {};
 }
 
+Result<void> Context::checkStats(tare_check_stats &stats) const {
+  if (!ran) return Error(Status::Usage, "there are no numbers before a successful run");
+  stats = {0, 0, 0, 0, 0, 0, -1};
+  if (schedule.empty()) return {};
+  const CheckCounts &counts = schedule.counts();
+  stats.checks = static_cast<int64_t>(plan.checks()->items()->size());
+  stats.evaluations_dense = counts.dense, stats.evaluations_sparse = counts.sparse, stats.anchor_hits = counts.hits;
+  stats.fidelity_score = plan.checks()->fidelity();
+  for (auto *check : *plan.checks()->items()) stats.flops_saved += (counts.dense - counts.sparse) * static_cast<int64_t>(check->flops_per_row());
+  // What was saved, at the rate of what was done.
+  double done = static_cast<double>(binding.dim(plan.flops()) - stats.flops_saved);
+  if (done > 0) stats.milliseconds_saved = 1e3 * lastSeconds * static_cast<double>(stats.flops_saved) / done;
+  return {};
+}
+
 size_t Context::profile(char *buffer, size_t capacity) const {
   Sink sink(buffer, capacity);
   sink.add("{\"displayTimeUnit\":\"ms\",\"otherData\":{\"level\":\"%s\",\"threads\":\"%d\"},\"traceEvents\":[", shared->level(), threads);
@@ -100,6 +115,17 @@ size_t Context::metrics(char *buffer, size_t capacity) const {
   metric("tare_arena_bytes", "gauge", "Scratch memory at the last shapes.", static_cast<double>(arenaBytes));
   metric("tare_arena_capacity_bytes", "gauge", "Scratch memory held.", static_cast<double>(arena.capacity()));
   metric("tare_threads", "gauge", "Threads of the context.", threads);
+  tare_check_stats checks{};
+  if (!schedule.empty()) {
+    metric("tare_check_evaluations_dense_total", "counter", "Token rows of successful runs, what each fidelity check module would cost when dense.", static_cast<double>(checkTotals.dense));
+    metric("tare_check_evaluations_sparse_total", "counter", "Token rows that each fidelity check module evaluated.", static_cast<double>(checkTotals.sparse));
+    metric("tare_anchor_hits_total", "counter", "Anchors of which at least one window position was evaluated.", static_cast<double>(checkTotals.hits));
+    if (plan.checks()->fidelity() >= 0) metric("tare_fidelity_score", "gauge", "Percent of sparse bits that agree with the dense ones, measured at compile.", plan.checks()->fidelity());
+    if (checkStats(checks)) {
+      metric("tare_compute_savings_flops", "gauge", "Operations of fidelity checks that the last run saved.", static_cast<double>(checks.flops_saved));
+      metric("tare_compute_savings_seconds", "gauge", "Estimated time that the last run saved in fidelity checks.", 1e-3 * checks.milliseconds_saved);
+    }
+  }
   if (ran && binding.dim(plan.full_flops()) > 0)
     metric("tare_compute_flops_ratio", "gauge", "Planned operations of this plan relative to the full one.",
            static_cast<double>(binding.dim(plan.flops())) / static_cast<double>(binding.dim(plan.full_flops())));

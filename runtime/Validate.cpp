@@ -24,6 +24,7 @@ public:
     TARE_TRY(checkBuffers());
     TARE_TRY(checkSteps());
     TARE_TRY(checkStates());
+    TARE_TRY(checkChecks());
     TARE_TRY(checkConstraints());
     return checkCode();
   }
@@ -92,7 +93,8 @@ private:
     uint32_t steps = plan->steps()->size();
     if (!limit(plan->buffers()->size(), format::kMaxItems)) return Error(Status::Limit, "plan has too many buffers");
     if (!limit(steps, format::kMaxItems)) return Error(Status::Limit, "plan has too many steps");
-    std::vector<uint8_t> inputs(plan->inputs()->size()), outputs(plan->outputs()->size()), defaults(plan->inputs()->size());
+    std::vector<uint8_t> inputs(plan->inputs()->size()), outputs(plan->outputs()->size()), defaults(plan->inputs()->size()),
+        checks(plan->checks() ? plan->checks()->items()->size() : 0);
     for (uint32_t i = 0; i < plan->buffers()->size(); ++i) {
       auto *buffer = plan->buffers()->Get(i);
       if (!dim(buffer->bytes())) return bad("plan has an index out of range", "size of buffer", i);
@@ -105,6 +107,10 @@ private:
         if (seen[static_cast<uint32_t>(buffer->tensor())]++) return bad("plan has two buffers for one tensor", "buffer", i);
         break;
       }
+      case fb::BufferKind::Check:
+        if (buffer->tensor() < 0 || static_cast<uint32_t>(buffer->tensor()) >= checks.size()) return bad("plan has an index out of range", "fidelity check of buffer", i);
+        if (checks[static_cast<uint32_t>(buffer->tensor())]++) return bad("plan has two buffers for one fidelity check", "buffer", i);
+        break;
       case fb::BufferKind::Weight: {
         auto *code = plan->dims()->Get(buffer->bytes())->code();
         uint64_t end;
@@ -148,7 +154,7 @@ private:
         bool operand = i < step->operand_count(), inner = buffer->kind() == fb::BufferKind::Arena || buffer->kind() == fb::BufferKind::PerThread;
         if (inner && (s < buffer->first_step() || s > buffer->last_step())) return bad("plan uses a buffer outside of its lifetime", "step", s);
         if (operand && (inner || buffer->kind() == fb::BufferKind::Output) && !written[index]) return bad("plan reads a buffer before it is written", "step", s);
-        if (!operand && (buffer->kind() == fb::BufferKind::Input || buffer->kind() == fb::BufferKind::Weight)) return bad("plan writes to an input or weight", "step", s);
+        if (!operand && (buffer->kind() == fb::BufferKind::Input || buffer->kind() == fb::BufferKind::Weight || buffer->kind() == fb::BufferKind::Check)) return bad("plan writes to an input or weight", "step", s);
       }
       for (uint32_t i = step->operand_count(); i < step->buffers()->size(); ++i) written[step->buffers()->Get(i)] = 1;
     }
@@ -178,6 +184,27 @@ private:
           for (uint32_t word = 0; word < code->size(); word += 2)
             if (code->Get(word) == dims::PushSymbol && capacity[static_cast<size_t>(code->Get(word + 1))]) return bad("plan has a shape that depends on a capacity", "tensor", i);
         }
+    return {};
+  }
+
+  /// The runtime reads anchors and mask itself, by what is said here.
+  Result<void> checkChecks() {
+    auto *checks = plan->checks();
+    if (!checks) return {};
+    if (!limit(checks->items()->size(), format::kMaxTensors)) return Error(Status::Limit, "plan has too many fidelity checks");
+    for (uint32_t index : {checks->batch(), checks->tokens(), checks->past()})
+      if (!dim(index)) return bad("plan has an index out of range", "size of the fidelity checks: dim", index);
+    auto isMatrix = [&](uint32_t input) { return input < plan->inputs()->size() && plan->inputs()->Get(input)->dims()->size() == 2; };
+    if (!isMatrix(checks->anchors())) return bad("plan has bad fidelity checks", "anchors: input", checks->anchors());
+    auto *anchors = plan->inputs()->Get(checks->anchors());
+    if (anchors->dtype() != fb::DType::I32 || !anchors->optional() || anchors->dims()->Get(0) != checks->batch()) return bad("plan has bad fidelity checks", "anchors: input", checks->anchors());
+    if (checks->mask() >= 0) {
+      auto mask = static_cast<uint32_t>(checks->mask());
+      if (!isMatrix(mask) || plan->inputs()->Get(mask)->dims()->Get(0) != checks->batch()) return bad("plan has bad fidelity checks", "mask: input", mask);
+    }
+    if (checks->window() < 1 || checks->window() > format::kMaxItems) return bad("plan has bad fidelity checks", "window", checks->window());
+    for (uint32_t i = 0; i < checks->items()->size(); ++i)
+      if (checks->items()->Get(i)->heads() > 32 || !name(checks->items()->Get(i)->precision())) return bad("plan has bad fidelity checks", "check", i);
     return {};
   }
 

@@ -146,11 +146,24 @@ TARE_API void tare_context_cancel(tare_context_t *context);
  * and the next run sees the result as its input. Do not set the two tensors. A run that would exceed the capacity is refused (TARE_LIMIT) before it
  * starts. Capacity 0 unlinks. Linking starts the state empty. */
 TARE_API tare_status tare_context_link_state(tare_context_t *context, const char *input, const char *output, int64_t capacity, tare_error *error);
-/* A new request: linked states are empty, a pending cancel is forgotten. */
+/* A new request: linked states and carried check bits are empty, a pending cancel is forgotten. */
 TARE_API tare_status tare_context_reset(tare_context_t *context);
 
 /* Estimate for the shapes of the last run. */
 TARE_API tare_status tare_context_estimate(tare_context_t *context, tare_estimate *estimate, tare_error *error);
+/* Fidelity checks in the last run (docs/checks.md): token rows for one check module, all batch elements together. Zeros, and -1 as score, when there are none. */
+typedef struct tare_check_stats {
+  int64_t checks;             /* modules that run near anchors only */
+  int64_t evaluations_dense;  /* what every token would cost */
+  int64_t evaluations_sparse; /* what was evaluated: equal to dense when the input `anchors` was left out */
+  int64_t anchor_hits;        /* anchors of which at least one window position was evaluated */
+  int64_t flops_saved;        /* against the dense form, all modules */
+  double milliseconds_saved;  /* estimated: flops_saved at the rate of this run */
+  double fidelity_score;      /* 0 to 100, measured at compile; -1: not measured */
+} tare_check_stats;
+TARE_API tare_status tare_context_check_stats(tare_context_t *context, tare_check_stats *stats, tare_error *error);
+/* The bits that check number `check` (in the order of the plan's steps) carries into the next run of this request, for one batch element: bit k is head k. */
+TARE_API tare_status tare_context_check_bits(tare_context_t *context, size_t check, size_t element, uint32_t *bits, tare_error *error);
 /* One step of the plan, at the shapes of the last run; `nanoseconds` is of the last run, -1 without profile. */
 typedef struct tare_step_info {
   const char *name, *kernel, *kind, *layer;

@@ -114,6 +114,11 @@ public:
     call(tare_context_estimate, &estimate);
     return estimate;
   }
+  tare_check_stats checkStats() {
+    tare_check_stats stats;
+    call(tare_context_check_stats, &stats);
+    return stats;
+  }
   std::string profile() { return text(tare_context_profile); }
   std::string metrics() { return text(tare_context_metrics); }
 

@@ -16,6 +16,7 @@ struct EngineContents {
   std::optional<Dim> fullFlops, fullBytes, flops, bytes;
   std::vector<std::string> prunedLayers;
   double zeroRate = 0;
+  std::optional<double> fidelity; ///< of the sparse checks, percent; nothing when it was not measured
   Signer signer; ///< empty: not signed
 };
 

@@ -48,6 +48,7 @@ private:
   llvm::Error addBuffers(const std::map<size_t, uint64_t> &weightOffsets);
   void addSteps();
   llvm::Error addStates();
+  llvm::Error addChecks();
   llvm::Error addConstraints();
 
   const EngineContents &contents;
@@ -88,7 +89,7 @@ llvm::Error PlanBuilder::addBuffers(const std::map<size_t, uint64_t> &weightOffs
   for (auto op : program.getBody().front().getOps<plan::BufferOp>()) {
     auto buffer = std::make_unique<fb::BufferT>();
     static const std::pair<StringRef, fb::BufferKind> kinds[] = {{"input", fb::BufferKind::Input}, {"output", fb::BufferKind::Output}, {"weight", fb::BufferKind::Weight},
-                                                                 {"arena", fb::BufferKind::Arena}, {"per_thread", fb::BufferKind::PerThread}};
+                                                                 {"arena", fb::BufferKind::Arena}, {"per_thread", fb::BufferKind::PerThread}, {"check", fb::BufferKind::Check}};
     auto *kind = llvm::find_if(kinds, [&](auto &k) { return k.first == op.getKind(); });
     if (kind == std::end(kinds)) return bug("unknown buffer kind '" + op.getKind().str() + "'");
     buffer->kind = kind->second;
@@ -139,6 +140,31 @@ llvm::Error PlanBuilder::addStates() {
   return llvm::Error::success();
 }
 
+llvm::Error PlanBuilder::addChecks() {
+  auto input = program->getAttrOfType<DictionaryAttr>(plan::kCheckInputAttr);
+  auto items = program->getAttrOfType<ArrayAttr>(plan::kChecksAttr);
+  if (!input || !items) return llvm::Error::success();
+  auto number = [](DictionaryAttr d, StringRef key) { auto a = d.getAs<IntegerAttr>(key); return a ? a.getInt() : 0; };
+  auto checks = std::make_unique<fb::ChecksT>();
+  checks->anchors = static_cast<uint32_t>(number(input, "anchors")), checks->mask = static_cast<int32_t>(number(input, "mask")), checks->window = static_cast<uint32_t>(number(input, "window"));
+  for (auto [key, to] : {std::pair("batch", &checks->batch), std::pair("tokens", &checks->tokens), std::pair("past", &checks->past)}) {
+    auto dim = input.getAs<graph::DimsAttr>(key);
+    if (!dim) return bug("the checks do not say which dimension is their " + std::string(key));
+    *to = index(dim.dims().front());
+  }
+  for (auto entry : items.getAsRange<DictionaryAttr>()) {
+    auto check = std::make_unique<fb::CheckT>();
+    auto precision = entry.getAs<StringAttr>("precision");
+    if (!precision) return bug("a check without a precision");
+    check->heads = static_cast<uint32_t>(number(entry, "heads")), check->rank = static_cast<uint32_t>(number(entry, "rank")), check->precision = precision.str();
+    check->flops_per_row = static_cast<uint64_t>(number(entry, "flops"));
+    checks->items.push_back(std::move(check));
+  }
+  checks->fidelity = contents.fidelity.value_or(-1);
+  out.checks = std::move(checks);
+  return llvm::Error::success();
+}
+
 llvm::Error PlanBuilder::addConstraints() {
   auto all = module->getAttrOfType<ArrayAttr>(graph::kConstraintsAttr);
   if (!all) return llvm::Error::success();
@@ -160,6 +186,7 @@ llvm::Expected<std::string> PlanBuilder::build(const std::map<size_t, uint64_t> 
   if (auto error = addBuffers(weightOffsets)) return std::move(error);
   addSteps();
   if (auto error = addStates()) return std::move(error);
+  if (auto error = addChecks()) return std::move(error);
   if (auto error = addConstraints()) return std::move(error);
   for (const CodePlace &place : code) {
     auto variant = std::make_unique<fb::CodeVariantT>();

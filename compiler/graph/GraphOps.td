@@ -187,12 +187,23 @@ def Graph_AttentionOp : Graph_PureOp<"attention"> {
   let results = (outs Graph_Tensor:$result);
   let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
 }
-def Graph_FidelityCheckOp : Graph_PureOp<"fidelity_check"> {
-  let summary = "sum_k (|| W_k h - p_k ||_2 < tau_k) E_k for every token (spec 6, dense form)";
-  let description = [{ h [.., D], W [K,R,D], p [K,R], tau [K], E [K,F]; result [.., F]. }];
-  let arguments = (ins Graph_Tensor:$h, Graph_Tensor:$w, Graph_Tensor:$p, Graph_Tensor:$tau, Graph_Tensor:$e);
+def Graph_FidelityCheckOp : Graph_PureOp<"fidelity_check", [AttrSizedOperandSegments]> {
+  let summary = "sum_k (|| W_k h - p_k ||_2 < tau_k) E_k per token (spec 6); near anchors only when it has them, carried elsewhere";
+  let description = [{ h [.., D], W [K,R,D], p [K,R], tau [K], E [K,F]; result [.., F], added to the FFN's first bias. Without more operands every token is evaluated.
+    `anchors` (i32 [batch, A], -1 is padding; h is [batch, T, D]): evaluated are the first token and the `window` tokens before each anchor, every other
+    token has the bits of the last evaluated one. `quantized` (i8 [K,R,D], in [-8,7] when `precision` is int4) with `scale` (f32 [K,R,ceil(D/group)])
+    stand for W at evaluated tokens: W ~ quantized * scale of its group of `group` elements along D. A run without anchors uses W itself.
+    `precision`: f32, int8, int4; or dense: evidence says that it must not become sparse (graph-sparsify-fidelity-checks then leaves out `anchors`).
+    Discardable: `graph.check` (string, name in reports), `graph.check_evidence` (dictionary, graph-measure-fidelity-checks). }];
+  let arguments = (ins Graph_Tensor:$h, Graph_Tensor:$w, Graph_Tensor:$p, Graph_Tensor:$tau, Graph_Tensor:$e, Optional<Graph_Tensor>:$anchors,
+                       Optional<Graph_Tensor>:$quantized, Optional<Graph_Tensor>:$scale, DefaultValuedAttr<StrAttr, "\"f32\"">:$precision,
+                       DefaultValuedAttr<I64Attr, "3">:$window, DefaultValuedAttr<I64Attr, "0">:$group);
   let results = (outs Graph_Tensor:$result);
-  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
+  let builders = [OpBuilder<(ins "::mlir::Type":$type, "::mlir::Value":$h, "::mlir::Value":$w, "::mlir::Value":$p, "::mlir::Value":$tau, "::mlir::Value":$e), [{
+    build($_builder, $_state, type, h, w, p, tau, e, ::mlir::Value(), ::mlir::Value(), ::mlir::Value());
+  }]>];
+  let assemblyFormat = [{ $h `,` $w `,` $p `,` $tau `,` $e (`near` $anchors^ `:` type($anchors))? (`as` $quantized^ `,` $scale `:` type($quantized) `,` type($scale))?
+    attr-dict `:` `(` type($h) `,` type($w) `,` type($p) `,` type($tau) `,` type($e) `)` `->` type($result) }];
 }
 
 // ---- structure -----------------------------------------------------------------------------------------------------------------------

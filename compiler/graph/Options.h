@@ -24,6 +24,8 @@ struct CompileOptions {
   std::vector<std::string> keep, only;      // globs over candidate names
   std::vector<std::string> disabledPasses;
   bool allowLargeRemoval = false;
+  std::string checkPrecision;               // --check-precision: int4, int8, f32, dense; empty: the ladder of spec 6 decides
+  int checkWindow = 3;                      // --check-window: tokens before an anchor at which checks are evaluated
   uint64_t foldLimit = uint64_t(1) << 20;   // bytes a folded constant may have beyond what it replaces
   std::vector<std::string> levels = {"x86-64-v3", "x86-64-v4", "avx512-bf16", "amx"};
   unsigned threads = 1;                     // of the compiler itself

@@ -34,6 +34,23 @@ int gemmRhsArgument(Block &body) {
   return argument ? static_cast<int>(argument.getArgNumber()) : -1;
 }
 
+graph::FidelityCheckOp checkOf(Block &body) {
+  auto checks = body.getOps<graph::FidelityCheckOp>();
+  return checks.empty() ? graph::FidelityCheckOp() : *checks.begin();
+}
+
+std::string gemmPacking(Block &body, unsigned argument) {
+  if (static_cast<int>(argument) == gemmRhsArgument(body)) return "panel32";
+  graph::FidelityCheckOp check = checkOf(body);
+  Value value = body.getArgument(argument);
+  if (!check) return "raw";
+  if (value == check.getAnchors()) return "check";
+  if (value == check.getW()) return "check_panel32";
+  if (value == check.getQuantized()) return check.getPrecision() == "int4" ? "check_nibble32" : "check_panel32";
+  if (value == check.getScale()) return "check_panel32";
+  return value == check.getP() ? "check_row32" : "raw";
+}
+
 static std::string typeName(Type type) {
   std::string text;
   llvm::raw_string_ostream(text) << type;

@@ -21,6 +21,11 @@ mlir::Operation *rootOf(mlir::Block &body, llvm::StringRef kind);
 /// The number of the block argument that a gemm's right-hand side is read from, through at most one cast; -1 when the body has another form.
 int gemmRhsArgument(mlir::Block &body);
 
+/// The fidelity check that a gemm's rows carry with them; null when there is none.
+graph::FidelityCheckOp checkOf(mlir::Block &body);
+/// How block argument `argument` of a gemm body is stored (Plan.td, `packing`); "check" for the anchors of its check: what the runtime says about this run.
+std::string gemmPacking(mlir::Block &body, unsigned argument);
+
 class KernelTable {
 public:
   explicit KernelTable(mlir::ModuleOp module) : module(module) {}

@@ -13,7 +13,7 @@ namespace tare::plan {
 /// On a kernel function: its graph::GroupKind as a string. On its arguments: how the buffer is stored, and physical dims.
 inline constexpr llvm::StringLiteral kKindAttr = "plan.kind", kPackingAttr = "plan.packing", kPitchAttr = "plan.pitch";
 /// On plan.program: the context-owned tensors, see Plan.td.
-inline constexpr llvm::StringLiteral kStatesAttr = "states";
+inline constexpr llvm::StringLiteral kStatesAttr = "states", kChecksAttr = "checks", kCheckInputAttr = "check_input";
 
 /// Bytes of `elements` stored elements of this type: bool takes one byte, 4-bit types two to a byte.
 Dim storedBytes(mlir::Type element, const Dim &elements);

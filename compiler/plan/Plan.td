@@ -19,15 +19,18 @@ def Plan_ProgramOp : Plan_Op<"program", [SingleBlock, NoTerminator, NoRegionArgu
     group's body, with the attribute `plan.kind`, and on its arguments and results `plan.packing` and `plan.pitch` as their buffers have them (a pitch says
     "capacity.K" for the K-th capacity that the dispatch passes).
     Attribute `states`: an array of dictionaries {input, output, axis, input_capacity, output_capacity} for the context-owned tensors (engine.fbs State):
-    numbers of the tensors in `main`, the axis, the names of the two symbols. }];
+    numbers of the tensors in `main`, the axis, the names of the two symbols. Attributes `checks` (array of dictionaries {name, heads, rank, precision,
+    flops}, in the order of their buffers) and `check_input` ({anchors, mask, batch, tokens, past, window}) for fidelity checks (engine.fbs Checks). }];
   let arguments = (ins StrArrayAttr:$symbols, Graph_DimsAttr:$dims);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = "$symbols $dims attr-dict-with-keyword $body";
 }
 def Plan_BufferOp : Plan_Op<"buffer"> {
-  let summary = "One buffer; `kind` is input, output, weight, arena or per_thread; index = its order in the program";
+  let summary = "One buffer; `kind` is input, output, weight, arena, per_thread or check; index = its order in the program";
   let description = [{ `bytes` has one entry. `type` is the tensor it holds (symbolic). `tensor` numbers inputs and outputs. Live in steps [first, last].
-    A weight names its constant (`name`) and how it is stored (`packing`: "raw", or "panel32" for GEMM operands: [ceil(N/32)][K][32], zero padded). `pitch`: physical dims for addressing
+    A weight names its constant (`name`) and how it is stored (`packing`: "raw", or "panel32" for GEMM operands: [ceil(N/32)][K][32], zero padded; for fidelity
+    checks "check_panel32": [K,R,X] as [K][ceil(R/32)][X][32], "check_nibble32": the same of i8 in [-8,7], value + 8, columns c and c + 16 in one byte,
+    "check_row32": [K,R] as [K][ceil(R/32)][32]). A `check` buffer (`tensor`: its number) is the kernel's tare_check_rows, made by the runtime for every run. `pitch`: physical dims for addressing
     when they differ from the logical ones (a cache that the context owns has room for `capacity` rows). }];
   let arguments = (ins StrAttr:$kind, StrAttr:$name, TypeAttr:$type, Graph_DimsAttr:$bytes, DefaultValuedAttr<I64Attr, "-1">:$tensor,
                        DefaultValuedAttr<I64Attr, "0">:$first, DefaultValuedAttr<I64Attr, "0">:$last, DefaultValuedAttr<StrAttr, "\"raw\"">:$packing,

@@ -1,4 +1,4 @@
-// NumPy matmul (1-D operands, batch broadcasting), its VJP, and the dense fidelity check that is made of matmuls.
+// NumPy matmul (1-D operands, batch broadcasting) and its VJP.
 // Every product runs over k in ascending order (Gemm.h); batches of a broadcast operand add up in row-major order.
 #include "compiler/reference/Gemm.h"
 #include "compiler/reference/Walk.h"
@@ -91,45 +91,6 @@ Cotangents matmulVjp(const VjpCall &call) {
     if (call.wanted[1]) // dB = A^T g
       gemmAccumulate(p.k, p.n, p.m, lhs, 1, p.k, cotangent, p.n, result[1].floats.data() + r * p.k * p.n, p.n);
   });
-  return result;
-}
-
-/// distances[token, k] = || W_k h - p_k ||_2
-static std::vector<double> checkBits(const Tensor &h, const Tensor &w, const Tensor &p, const Tensor &tau) {
-  int64_t heads = w.shape[0], rank = w.shape[1], width = w.shape[2], tokens = width ? h.elementCount() / width : 0;
-  std::vector<double> wt = transposed(w.floats.data(), heads * rank, width), z(tokens * heads * rank), bits(tokens * heads);
-  gemmAccumulate(tokens, heads * rank, width, h.floats.data(), width, 1, wt.data(), heads * rank, z.data(), heads * rank);
-  for (int64_t t = 0; t < tokens; ++t)
-    for (int64_t k = 0; k < heads; ++k) {
-      double sum = 0;
-      for (int64_t r = 0; r < rank; ++r) {
-        double d = z[(t * heads + k) * rank + r] - p.floats[k * rank + r];
-        sum += d * d;
-      }
-      bits[t * heads + k] = std::sqrt(sum) < tau.floats[k] ? 1 : 0;
-    }
-  return bits;
-}
-
-llvm::Expected<Tensor> fidelityCheck(const Call &call) {
-  Tensor y = call.result();
-  const Tensor &e = call.operand(4);
-  std::vector<double> bits = checkBits(call.operand(0), call.operand(1), call.operand(2), call.operand(3));
-  int64_t heads = e.shape[0], width = e.shape[1];
-  gemmAccumulate(bits.size() / std::max<int64_t>(heads, 1), width, heads, bits.data(), heads, 1, e.floats.data(), width, y.floats.data(), width);
-  return y;
-}
-
-// The bits are steps: nothing flows to h, W, p and tau; E gets the sum of the cotangents of the tokens whose bit is set.
-Cotangents fidelityCheckVjp(const VjpCall &call) {
-  Cotangents result(5);
-  if (!call.wanted[4]) return result;
-  const Tensor &e = call.operand(4);
-  std::vector<double> bits = checkBits(call.operand(0), call.operand(1), call.operand(2), call.operand(3));
-  int64_t heads = e.shape[0], width = e.shape[1];
-  result[4] = Tensor::zeros(e.element, e.shape);
-  gemmAccumulate(heads, width, bits.size() / std::max<int64_t>(heads, 1), bits.data(), 1, heads, call.cotangent.floats.data(), width,
-                 result[4].floats.data(), width);
   return result;
 }
 

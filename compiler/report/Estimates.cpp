@@ -108,6 +108,7 @@ void addPrunedEstimates(Report &report, ModuleOp module) {
 
 static void addMemory(Report &report, plan::ProgramOp program, Estimate Report::*total, Estimate LayerEstimate::*part) {
   plan::Footprint footprint = plan::footprintOf(program, [](plan::DispatchOp step) { return moduleGroup(step); });
+  for (auto &symbol : footprint.all.symbols()) report.shape.try_emplace(symbol, 0); // what the source does not have: anchors, which may be left out
   (report.*total).memory = countAt(footprint.all, report.shape);
   for (auto &[group, bytes] : footprint.parts) {
     auto row = llvm::find_if(report.layers, [name = shownGroup(group)](const LayerEstimate &l) { return l.layer == name; });

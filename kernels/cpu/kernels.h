@@ -20,6 +20,41 @@ void tare_gemm_f32(const float *a, int64_t lda, const void *b_panels, int64_t m,
 void tare_gemm_f16(const float *a, int64_t lda, const void *b_panels, int64_t m, int64_t n, int64_t k, int64_t thread, int64_t threads, tare_epilogue fn, void *env);
 void tare_gemm_bf16(const float *a, int64_t lda, const void *b_panels, int64_t m, int64_t n, int64_t k, int64_t thread, int64_t threads, tare_epilogue fn, void *env);
 
+/* ---- GEMM with a fidelity check in its epilogue (spec 6) ------------------------------------------------------------------------------------
+ * As above, with one word per row: bit k is || W_k a[row] - p_k ||_2 < tau_k, k < heads <= 32; width is the depth of the product. Only rows that `run` lists
+ * are evaluated; the others have the bits of the last listed row of their batch element, or `carried`. Each chunk of rows evaluates the row that carries
+ * into it again, so chunks and threads are independent. A row's distances do not depend on which rows are evaluated with it.
+ * Weights are panels [heads][ceil(rank/32)][width][32], zero padded: f32, f16, bf16; i8; i4 (16 bytes per step: column c in the low half of byte c, c + 16 in the
+ * high half, value + 8). Integers have scales [heads][ceil(rank/32)][ceil(width/group)][32]. p is [heads][ceil(rank/32)][32], zero padded. */
+enum { TARE_F32, TARE_F16, TARE_BF16, TARE_I8, TARE_I4 }; /* how panels store their elements */
+typedef struct tare_check_rows {
+  const int64_t *rows;                                      /* 0: ascending; row = batch element * tokens + token */
+  int64_t count;                                            /* 1: -1: every row, with the dense weights */
+  int64_t tokens;                                           /* 2: rows per batch element */
+  const uint32_t *carried;                                  /* 3: per batch element, what flows into its first row */
+  uint32_t *last;                                           /* 4: per batch element, the bits of its last row: written by the kernel */
+} tare_check_rows;
+typedef struct tare_check {
+  const tare_check_rows *run;                               /* 0 */
+  const void *dense;                                        /* 1 */
+  int64_t dense_kind;                                       /* 2: f32, f16, bf16 */
+  const void *sparse;                                       /* 3 */
+  int64_t sparse_kind;                                      /* 4 */
+  const float *scale;                                       /* 5: null for floats */
+  int64_t group;                                            /* 6 */
+  const float *p, *tau;                                     /* 7, 8 */
+  int64_t heads, rank, width;                               /* 9, 10, 11 */
+} tare_check;
+typedef void (*tare_checked_epilogue)(void *env, const float *tile, int64_t row, int64_t col, int64_t rows, int64_t cols, const uint32_t *bits);
+void tare_gemm_checked_f32(const float *a, int64_t lda, const void *b_panels, int64_t m, int64_t n, int64_t k, const tare_check *check, int64_t thread, int64_t threads,
+                           tare_checked_epilogue fn, void *env);
+void tare_gemm_checked_f16(const float *a, int64_t lda, const void *b_panels, int64_t m, int64_t n, int64_t k, const tare_check *check, int64_t thread, int64_t threads,
+                           tare_checked_epilogue fn, void *env);
+void tare_gemm_checked_bf16(const float *a, int64_t lda, const void *b_panels, int64_t m, int64_t n, int64_t k, const tare_check *check, int64_t thread, int64_t threads,
+                            tare_checked_epilogue fn, void *env);
+/* The bits of rows [row0, row0 + rows) of a; `last` is written when `writes` is not 0. */
+void tare_check_bits(const tare_check *check, const float *a, int64_t lda, int64_t row0, int64_t rows, uint32_t *bits, int64_t writes);
+
 /* ---- matmul of two activations, any strides, any batch -------------------------------------------------------------------------------------
  * For each batch index: a[m,k] at a + sum(index*a_batch) + i*a_row + j*a_col, b[k,n] likewise; a stride 0 broadcasts. Unused batch dims have size 1.
  * `fn` as above plus the flat batch index (row-major over batch[0..3]). scratch: TARE_MATMUL_SCRATCH bytes per thread, whatever the sizes. */

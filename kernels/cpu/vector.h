@@ -23,8 +23,7 @@ TARE_INLINE V fmav(V a, V b, V c) { return __builtin_elementwise_fma(a, b, c); }
 TARE_INLINE int64_t minl(int64_t a, int64_t b) { return a < b ? a : b; }
 TARE_INLINE int64_t maxl(int64_t a, int64_t b) { return a > b ? a : b; }
 
-/* How a panel stores its elements. */
-enum { TARE_F32, TARE_F16, TARE_BF16 };
+/* A panel of floats in its storage type (TARE_F32, TARE_F16, TARE_BF16). */
 TARE_INLINE int64_t element_bytes(const int kind) { return kind == TARE_F32 ? 4 : 2; }
 TARE_INLINE V load_panel(const int kind, const char *p) {
   if (kind == TARE_F32) return loadv((const float *)p);

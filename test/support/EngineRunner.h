@@ -16,6 +16,9 @@ namespace tare::test {
 inline Array int64s(std::vector<int64_t> shape, const std::vector<int64_t> &values) {
   return {7, std::move(shape), std::string(reinterpret_cast<const char *>(values.data()), values.size() * 8)};
 }
+inline Array int32s(std::vector<int64_t> shape, const std::vector<int32_t> &values) {
+  return {6, std::move(shape), std::string(reinterpret_cast<const char *>(values.data()), values.size() * 4)};
+}
 inline std::vector<int64_t> int64sOf(const Array &a) {
   std::vector<int64_t> out(a.bytes.size() / 8);
   std::memcpy(out.data(), a.bytes.data(), a.bytes.size());
@@ -81,6 +84,19 @@ public:
     return count;
   }
   size_t plannedSteps() const { return tare_context_step_count(context); }
+
+  tare_check_stats stats() {
+    tare_check_stats out{};
+    EXPECT_EQ(tare_context_check_stats(context, &out, &error), TARE_OK) << error.message;
+    return out;
+  }
+  /// Bits that a fidelity check carries on from the last token of a batch element.
+  uint32_t bits(size_t check, size_t element = 0) {
+    uint32_t out = ~0u;
+    EXPECT_EQ(tare_context_check_bits(context, check, element, &out, &error), TARE_OK) << error.message;
+    return out;
+  }
+  void unset(const char *name) { EXPECT_EQ(tare_context_set_input(context, name, nullptr, &error), TARE_OK) << error.message; }
 
   /// One run; `wanted` empty means every output, else only these are asked for. A failed run returns an empty map and leaves `error`.
   ArrayMap run(const ArrayMap &inputs, const std::set<std::string> &wanted = {}) {

@@ -24,6 +24,7 @@ std::string engineFlags(const CompileOptions &o) {
   add("seed", std::to_string(o.seed));
   add("loss", o.loss);
   add("samples", fmt::format("{} cotangents {} sequence {} past {}", o.samples, o.cotangents, o.sequence, o.past));
+  add("checks", fmt::format("{} window {}", o.checkPrecision, o.checkWindow));
   for (auto &glob : o.keep) add("keep", glob);
   for (auto &glob : o.only) add("only", glob);
   for (auto &pass : std::set<std::string>(o.disabledPasses.begin(), o.disabledPasses.end())) add("disable-pass", pass);

@@ -112,6 +112,13 @@ llvm::Expected<tare_estimate> Request::estimate() {
   return estimate;
 }
 
+llvm::Expected<tare_check_stats> Request::checkStats() {
+  tare_check_stats stats{};
+  tare_error error{};
+  if (tare_context_check_stats(context.get(), &stats, &error) != TARE_OK) return fromRuntime(error, engine.path);
+  return stats;
+}
+
 static std::string textOf(size_t (*read)(tare_context_t *, char *, size_t), tare_context_t *context) {
   std::string text(read(context, nullptr, 0) + 1, '\0');
   text.resize(read(context, text.data(), text.size()));

@@ -37,6 +37,7 @@ public:
   llvm::Error run();
   llvm::Expected<Array> output(const std::string &name);
   llvm::Expected<tare_estimate> estimate();
+  llvm::Expected<tare_check_stats> checkStats();
   std::string profile() const, metrics() const;
   tare_context_t *get() const { return context.get(); }
 

@@ -72,6 +72,12 @@ Json planJson(const fb::Plan &plan) {
   }
   for (auto *c : *plan.constraints())
     json["constraints"].push_back({{"kind", c->kind() == fb::ConstraintKind::Equal ? "equal" : "at_most"}, {"a", dimText(plan, c->a())}, {"b", dimText(plan, c->b())}, {"message", str(c->message())}});
+  if (auto *checks = plan.checks()) {
+    json["checks"] = {{"anchors", checks->anchors()}, {"mask", checks->mask()}, {"batch", dimText(plan, checks->batch())}, {"tokens", dimText(plan, checks->tokens())},
+                      {"past", dimText(plan, checks->past())}, {"window", checks->window()}, {"fidelity", checks->fidelity() < 0 ? Json(nullptr) : Json(checks->fidelity())}, {"items", Json::array()}};
+    for (auto *c : *checks->items())
+      json["checks"]["items"].push_back({{"heads", c->heads()}, {"rank", c->rank()}, {"precision", str(c->precision())}, {"flops_per_row", c->flops_per_row()}});
+  }
   for (auto *s : *plan.states()) json["states"].push_back({{"input", s->input()}, {"output", s->output()}, {"axis", s->axis()}});
   return json;
 }

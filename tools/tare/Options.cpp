@@ -26,6 +26,8 @@ void addCompileOptions(CLI::App *c, RawOptions &raw, bool checkOnly) {
   text("--forward-threshold", raw.forwardThreshold, "Largest L2 of output - input of a dead layer (default 1e-5)", "X")->group(evidence);
   addRepeatable(c, "--keep", raw.keep, "Keep matching candidates (KEPT_BY_USER)")->type_name("GLOB")->group(evidence);
   addRepeatable(c, "--only", raw.only, "Keep all candidates that do not match")->type_name("GLOB")->group(evidence);
+  text("--check-precision", raw.checkPrecision, "Force the form of fidelity checks: int4, int8, f32 or dense (default: the first that agrees)", "NAME")->group(evidence);
+  text("--check-window", raw.checkWindow, "Tokens before an anchor at which checks are evaluated (default 3)", "N")->group(evidence);
   c->add_flag("--allow-large-removal", raw.largeRemoval, "Allow removing over half of the parameters or every block")->group(evidence);
 
   const char *code = "Code";
@@ -77,6 +79,15 @@ static llvm::Error fillOptions(const RawOptions &raw, CompileOptions &o) {
     auto limit = parseBytes("--fold-limit", raw.foldLimit);
     if (!limit) return limit.takeError();
     o.foldLimit = *limit;
+  }
+  if (!raw.checkPrecision.empty()) {
+    if (auto error = checkWord("--check-precision", raw.checkPrecision, {"int4", "int8", "f32", "dense"})) return error;
+    o.checkPrecision = raw.checkPrecision;
+  }
+  if (!raw.checkWindow.empty()) {
+    auto window = parseCount("--check-window", raw.checkWindow, 1, 1 << 20);
+    if (!window) return window.takeError();
+    o.checkWindow = static_cast<int>(*window);
   }
   auto levels = parseCpuTargets(raw.targets);
   if (!levels) return levels.takeError();

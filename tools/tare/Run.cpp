@@ -5,6 +5,7 @@
 #include "tools/tare/EngineHandle.h"
 #include "tools/tare/Numbers.h"
 #include "tools/tare/OutputFile.h"
+#include "tools/tare/TextInput.h"
 #include "llvm/ADT/STLExtras.h"
 #include <cmath>
 #include <cstring>
@@ -16,7 +17,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 struct Options {
-  std::string engine, inputs, outputs, threads, target, profile, metrics, fetch, publicKey;
+  std::string engine, inputs, text, outputs, threads, target, profile, metrics, fetch, publicKey;
   bool paranoid = false;
 };
 
@@ -63,15 +64,26 @@ std::string glance(const Array &array) {
   return text + (finite == count ? "" : fmt::format("  not finite: {}", count - finite));
 }
 
-/// Rows of tokens that the checks evaluated: batch x sequence of the ids when the engine has checks, else 0.
-int64_t tokenRows(const report::Report &report, const ArrayMap &arrays) {
-  if (report.checks.empty()) return 0;
-  for (auto &[name, array] : arrays)
-    if ((array.dtype == TARE_I64 || array.dtype == TARE_I32) && array.shape.size() == 2) return array.shape[0] * array.shape[1];
-  return 0;
+/// What the fidelity checks did, for a person; empty when there are none.
+std::string describeChecks(const tare_check_stats &stats) {
+  if (stats.evaluations_dense == 0) return "";
+  std::string text = fmt::format("fidelity checks: {} of {} token rows evaluated, {} anchors hit", stats.evaluations_sparse, stats.evaluations_dense, stats.anchor_hits);
+  if (stats.flops_saved) text += fmt::format(", {} FLOPs saved, about {:.2f} ms", report::readableCount(stats.flops_saved), stats.milliseconds_saved);
+  return text + (stats.fidelity_score < 0 ? "" : fmt::format(", fidelity {:.1f}", stats.fidelity_score));
+}
+
+/// The keys of cli.md that speak of fidelity checks.
+void addChecks(Json &object, const tare_check_stats &stats) {
+  object["anchor_hits"] = stats.anchor_hits;
+  object["fidelity_score"] = stats.fidelity_score < 0 ? Json(nullptr) : Json(stats.fidelity_score);
+  if (stats.fidelity_score < 0)
+    object["why"] = stats.evaluations_dense == 0 ? "the engine has no fidelity checks" : stats.checks == 0 ? "the checks run in dense form: there is nothing to compare them with" : "not measured at compile";
+  object["compute_savings"] = {{"flops", stats.flops_saved}, {"ms_estimated", stats.milliseconds_saved}};
+  object["check_evaluations"] = {{"dense", stats.evaluations_dense}, {"sparse", stats.evaluations_sparse}};
 }
 
 llvm::Expected<ExitCode> run(const Options &o, Console &console) {
+  if (o.inputs.empty() == o.text.empty()) return usage(o.text.empty() ? "neither --inputs nor --text is given" : "--inputs and --text exclude each other").withHint("give one of them: --inputs IN.npz, or --text FILE for a byte-level model");
   std::string level;
   if (!o.target.empty()) {
     auto levels = parseCpuTargets({o.target});
@@ -87,20 +99,21 @@ llvm::Expected<ExitCode> run(const Options &o, Console &console) {
   }
   for (auto &[flag, path] : {std::pair("--outputs", &o.outputs), std::pair("--profile", &o.profile), std::pair("--metrics", &o.metrics)})
     if (!path->empty())
-      if (auto error = checkWritable(flag, *path, {o.engine, o.inputs})) return error;
+      if (auto error = checkWritable(flag, *path, {o.engine, o.inputs.empty() ? o.text : o.inputs})) return error;
   auto engine = EngineHandle::open(o.engine, level, o.paranoid, o.publicKey);
   if (!engine) return engine.takeError();
   auto names = outputNames(*engine, o.fetch);
   if (!names) return names.takeError();
-  auto arrays = readNpz(o.inputs);
+  const std::string &source = o.text.empty() ? o.inputs : o.text;
+  auto arrays = o.text.empty() ? readNpz(o.inputs) : textInputs(*engine, o.text);
   if (!arrays) return arrays.takeError();
-  if (auto error = checkNames(*engine, *arrays, o.inputs)) return error;
+  if (auto error = checkNames(*engine, *arrays, source)) return error;
   auto request = Request::create(*engine, threads, !o.profile.empty());
   if (!request) return request.takeError();
   for (auto &[name, array] : *arrays)
     if (auto error = request->set(name, array)) {
       Failure failure = failureOf(std::move(error));
-      return llvm::make_error<Failure>(failure.inFile(o.inputs).ofTensor(name));
+      return llvm::make_error<Failure>(failure.inFile(source).ofTensor(name));
     }
   if (auto error = request->request(*names)) return error;
   if (auto error = request->run()) return error;
@@ -113,6 +126,8 @@ llvm::Expected<ExitCode> run(const Options &o, Console &console) {
   }
   auto estimate = request->estimate();
   if (!estimate) return estimate.takeError();
+  auto stats = request->checkStats();
+  if (!stats) return stats.takeError();
   if (!o.outputs.empty())
     if (auto error = writeNpz(o.outputs, results)) return error;
   if (!o.profile.empty())
@@ -125,19 +140,16 @@ llvm::Expected<ExitCode> run(const Options &o, Console &console) {
     for (auto &name : *names) text += fmt::format("{} {} {}{}\n", report::escapeTerminal(name), dtypeName(results[name].dtype).str(), shapeText(results[name].shape), glance(results[name]));
     console.out(text);
     console.note(describe(*estimate) + fmt::format(", code {}", tare_engine_level(engine->engine.get())));
+    if (std::string checks = describeChecks(*stats); !checks.empty()) console.note(checks);
     return ExitCode::Ok;
   }
-  auto report = engine->report();
-  if (!report) return report.takeError();
   Json outputs = Json::object();
   for (auto &name : *names) outputs[name] = {{"dtype", dtypeName(results[name].dtype).str()}, {"shape", results[name].shape}};
-  int64_t rows = tokenRows(*report, *arrays);
   Json object = {{"outputs", outputs},
                  {"compute_estimation", {{"full", {{"flops", estimate->full_flops}, {"memory_bytes", estimate->full_memory_bytes}}},
                                          {"pruned", {{"flops", estimate->flops}, {"memory_bytes", estimate->memory_bytes}}}}},
-                 {"zero_rate", estimate->zero_rate}, {"mode", "pruned"}, {"isa", tare_engine_level(engine->engine.get())}, {"anchor_hits", 0}, {"fidelity_score", nullptr},
-                 {"why", report->checks.empty() ? "the engine has no fidelity checks" : "the checks run in dense form: there is nothing to compare them with"},
-                 {"compute_savings", {{"flops", 0}, {"ms_estimated", 0.0}}}, {"check_evaluations", {{"dense", rows}, {"sparse", rows}}}};
+                 {"zero_rate", estimate->zero_rate}, {"mode", "pruned"}, {"isa", tare_engine_level(engine->engine.get())}};
+  addChecks(object, *stats);
   console.out(object.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
   return ExitCode::Ok;
 }
@@ -148,7 +160,8 @@ void addRunCommand(CLI::App &app, Session &session) {
   auto o = std::make_shared<Options>();
   CLI::App *c = addCommand(app, session, "run", "Run an engine once on arrays from a .npz file", [o, &session] { return run(*o, session.console); });
   c->add_option("ENGINE", o->engine, "An engine made by `tare compile`: it holds machine code, run only what you trust")->required()->type_name("");
-  c->add_option("--inputs", o->inputs, "Arrays named as the engine's inputs")->required()->type_name("IN.npz");
+  c->add_option("--inputs", o->inputs, "Arrays named as the engine's inputs")->type_name("IN.npz");
+  c->add_option("--text", o->text, "A text for a byte-level model: token = byte; its anchors steer the fidelity checks")->type_name("FILE");
   c->add_option("--outputs", o->outputs, "Write the outputs under their names")->type_name("OUT.npz");
   c->add_option("--fetch", o->fetch, "Only these outputs (comma-separated): what no other needs is not computed")->type_name("NAMES");
   c->add_option("--threads", o->threads, "Default: the physical cores the process may use")->type_name("N");

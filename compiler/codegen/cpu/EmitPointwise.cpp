@@ -135,7 +135,7 @@ bool canEmit(func::FuncOp body, std::string &why) {
     bool known = isa<graph::ConstantOp, graph::FillOp, graph::UnaryOp, graph::BinaryOp, graph::SelectOp, graph::CastOp, graph::DequantizeOp, graph::ReduceOp, graph::CumSumOp,
                      graph::MatmulOp, graph::ReshapeOp, graph::TransposeOp, graph::ExpandOp, graph::SliceOp, graph::ConcatOp, graph::PadOp, graph::TileOp, graph::GatherOp,
                      graph::GatherElementsOp, graph::GatherNDOp, graph::TriluOp, graph::RangeOp, graph::DimsConstantOp, graph::SoftmaxOp, graph::LayerNormOp, graph::RmsNormOp,
-                     graph::AttentionOp>(op);
+                     graph::AttentionOp, graph::FidelityCheckOp>(op);
     if (auto binary = dyn_cast<graph::BinaryOp>(op)) {
       bool logic = binary.getKind() == graph::BinaryKind::And || binary.getKind() == graph::BinaryKind::Or || binary.getKind() == graph::BinaryKind::Xor;
       known &= !logic || isa<IntegerType>(elementType(binary.getLhs()));

@@ -124,6 +124,14 @@ Value Emitter::pull(Value tensor, Indices indices) {
       .Case([&](graph::ReduceOp r) { return pullReduce(r, indices); })
       .Case([&](graph::CumSumOp c) { return pullCumSum(c, indices); })
       .Case([&](graph::MatmulOp m) { return pullMatmul(m, indices); })
+      .Case([&](graph::FidelityCheckOp c) { // sum_k b_k E_k; the bits were made by the microkernel
+        Value sum;
+        for (auto [k, bit] : llvm::enumerate(checkBits)) {
+          Value term = b.create<arith::MulFOp>(loc, bit, element(c.getE(), {integer(static_cast<int64_t>(k)), indices.back()}));
+          sum = sum ? accumulate(sum, term) : term;
+        }
+        return sum;
+      })
       .Default([&](Operation *) { return pullMoving(tensor, indices); });
 }
 

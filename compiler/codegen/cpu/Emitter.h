@@ -40,6 +40,7 @@ public:
   Environment env;
   llvm::DenseMap<mlir::Value, Memory> memory; // block arguments (and row scratch) by tensor value
   bool flat = false;                          // one linear index for every tensor of more than one element (EmitPointwise)
+  llvm::SmallVector<mlir::Value> checkBits;   // f32 0 or 1 per head: the fidelity check's bits of the row being finished
   mlir::Value badIndex;                       // i8 flag in memory, set when a gather met an index out of range; null when the body has none
 
   // ---- numbers (EmitDims.cpp) ----

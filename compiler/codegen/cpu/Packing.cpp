@@ -57,12 +57,41 @@ llvm::Expected<std::string> rawBytes(ElementsAttr value) {
   return std::string(blob->getData().begin(), blob->getData().end());
 }
 
+/// [K][R][X] elements of `width` bytes as [K][ceil(R/32)][X][32], zero padded.
+std::string panelsOf(llvm::StringRef raw, uint64_t heads, uint64_t rank, uint64_t depth, uint64_t width) {
+  const uint64_t panels = (rank + panelColumns - 1) / panelColumns;
+  std::string packed(heads * panels * depth * panelColumns * width, '\0');
+  for (uint64_t k = 0; k < heads; ++k)
+    for (uint64_t r = 0; r < rank; ++r)
+      for (uint64_t x = 0; x < depth; ++x)
+        memcpy(packed.data() + (((k * panels + r / panelColumns) * depth + x) * panelColumns + r % panelColumns) * width, raw.data() + ((k * rank + r) * depth + x) * width, width);
+  return packed;
+}
+
+/// What a fidelity check's kernel reads (Plan.td, `packing`).
+llvm::Expected<std::string> packCheck(llvm::StringRef raw, ShapedType type, llvm::StringRef packing) {
+  const llvm::ArrayRef<int64_t> shape = type.getShape();
+  const bool isRow = packing == "check_row32";
+  if (shape.size() != (isRow ? 2 : 3)) return fail(ExitCode::Internal, "a check's weight has another rank");
+  const uint64_t heads = shape[0], rank = shape[1], depth = isRow ? 1 : shape[2], width = storedBits(type.getElementType()) / 8;
+  if (!checkedProduct(std::array<uint64_t, 4>{heads, rank + panelColumns, depth, width})) return fail(ExitCode::Limit, "a packed weight is larger than memory can address");
+  if (packing != "check_nibble32") return panelsOf(raw, heads, rank, depth, width);
+  std::string bytes = panelsOf(raw, heads, rank, depth, 1), packed(bytes.size() / 2, '\0');
+  for (size_t i = 0; i < packed.size(); ++i) {
+    const char *step = bytes.data() + i / 16 * 32 + i % 16;
+    packed[i] = static_cast<char>((step[0] + 8) | (step[16] + 8) << 4);
+  }
+  return packed;
+}
+
 } // namespace
 
 llvm::Expected<std::string> packWeight(ElementsAttr value, llvm::StringRef packing) {
-  if (packing != "raw" && packing != "panel32") return fail(ExitCode::Internal, ("unknown weight packing '" + packing + "'").str());
+  const bool isCheck = packing == "check_panel32" || packing == "check_nibble32" || packing == "check_row32";
+  if (packing != "raw" && packing != "panel32" && !isCheck) return fail(ExitCode::Internal, ("unknown weight packing '" + packing + "'").str());
   llvm::Expected<std::string> raw = rawBytes(value);
   if (!raw || packing == "raw") return raw;
+  if (isCheck) return packCheck(*raw, cast<ShapedType>(value.getShapedType()), packing);
 
   const auto type = cast<ShapedType>(value.getShapedType());
   const Type element = type.getElementType();

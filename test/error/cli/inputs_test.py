@@ -1,6 +1,7 @@
 """What commands read beside models: arrays for run, calibration, rules in YAML, engines, report files (bad-inputs L7, B70-B74; cli.md: missing, extra or misshapen inputs are
 one clear error). One engine of contract-lm is compiled for all cases.
 """
+import json
 import os
 import pathlib
 import shutil
@@ -47,6 +48,35 @@ class Inputs(Case):
     def test_ids_outside_the_table(self):
         self.run_with(3, "out of range", {"input_ids": int64([1, 2], [1, 260])})
         self.run_with(3, "out of range", {"input_ids": int64([1, 2], [1, -9223372036854775808])})
+
+    def test_anchors(self):
+        ids = {"input_ids": int64([1, 3], [1, 2, 3])}
+        int32 = lambda shape, *values: npy("<i4", shape, struct.pack(f"<{len(values)}i", *values))
+        self.run_with(3, "an anchor is below -1", {**ids, "anchors": int32([1, 2], 1, -2)})
+        self.run_with(3, "wrong dtype", {**ids, "anchors": int64([1, 1], [1])})
+        self.run_with(3, "wrong shape", {**ids, "anchors": int32([2, 1], 1, 1)})
+        path = write_npz(self.folder / "in.npz", {**ids, "anchors": int32([1, 4], 7, 2, -1, 2)})
+        metrics = self.folder / "metrics.txt"
+        out = tare("run", self.engine, "--inputs", path, "--metrics", metrics, "--json")
+        self.assertEqual(out.returncode, 0, out.stderr)
+        said = json.loads(out.stdout)
+        self.assertEqual((said["check_evaluations"], said["anchor_hits"]), ({"dense": 3, "sparse": 2}, 1))
+        self.assertGreater(said["compute_savings"]["flops"], 0)
+        for line in ["tare_check_evaluations_dense_total 3", "tare_check_evaluations_sparse_total 2", "tare_anchor_hits_total 1"]:
+            self.assertIn(line, metrics.read_text().splitlines())
+
+    def test_text(self):
+        path = self.folder / "a.txt"
+        path.write_text("\nSection 1. Scope\nThe Supplier delivers.\n\nSection 2. Term\nIt ends.\n")
+        out = tare("run", self.engine, "--text", path, "--json")
+        self.assertEqual(out.returncode, 0, out.stderr)
+        said = json.loads(out.stdout)
+        self.assertEqual(said["outputs"]["logits"]["shape"], [1, len(path.read_bytes()) + 1, 260])
+        self.assertEqual((said["check_evaluations"]["sparse"], said["anchor_hits"]), (2 + 3, 2))  # tokens 0 and 1, and three before the second heading
+        path.write_bytes(b"\xff\x00\xfe" * 10)
+        self.assertEqual(tare("run", self.engine, "--text", path).returncode, 0)
+        self.refused(6, "none.txt", "run", self.engine, "--text", self.folder / "none.txt")
+        self.refused(2, "--inputs and --text exclude each other", "run", self.engine, "--text", path, "--inputs", path)
 
     def test_broken_archives(self):
         bad = self.folder / "bad.npz"

@@ -55,6 +55,36 @@ TEST_F(Packing, SplatsAndResources) {
   EXPECT_EQ(pack(resource, "raw"), pack(DenseElementsAttr::get(type, 2.5f), "raw"));
 }
 
+TEST_F(Packing, WeightsOfFidelityChecks) { // [K][R][D] as [K][ceil(R/32)][D][32], zeros behind R; nibbles are value + 8, column c + 16 in the high half
+  constexpr int K = 2, R = 33, D = 3;
+  std::vector<int8_t> q(K * R * D);
+  std::vector<float> w(q.size()), p(K * R);
+  for (size_t i = 0; i < q.size(); ++i) q[i] = static_cast<int8_t>(i % 16) - 8, w[i] = static_cast<float>(i);
+  for (size_t i = 0; i < p.size(); ++i) p[i] = static_cast<float>(i) + 0.5f;
+  auto type = [&](Type element) { return RankedTensorType::get({K, R, D}, element); };
+  auto bytesOf = [](auto &v) { return llvm::ArrayRef<char>(reinterpret_cast<const char *>(v.data()), v.size() * sizeof(v[0])); };
+  const std::string floats = pack(DenseElementsAttr::getFromRawBuffer(type(builder.getF32Type()), bytesOf(w)), "check_panel32");
+  const std::string bytes = pack(DenseElementsAttr::getFromRawBuffer(type(builder.getI8Type()), bytesOf(q)), "check_panel32");
+  const std::string nibbles = pack(DenseElementsAttr::getFromRawBuffer(type(builder.getI8Type()), bytesOf(q)), "check_nibble32");
+  const std::string row = pack(DenseElementsAttr::getFromRawBuffer(RankedTensorType::get({K, R}, builder.getF32Type()), bytesOf(p)), "check_row32");
+  ASSERT_EQ(floats.size(), size_t(K * 2 * D * 32 * 4));
+  ASSERT_EQ(bytes.size(), size_t(K * 2 * D * 32));
+  ASSERT_EQ(nibbles.size(), size_t(K * 2 * D * 16));
+  ASSERT_EQ(row.size(), size_t(K * 2 * 32 * 4));
+  for (int k = 0; k < K; ++k)
+    for (int panel = 0; panel < 2; ++panel)
+      for (int c = 0; c < 32; ++c) {
+        const int r = panel * 32 + c;
+        EXPECT_EQ(reinterpret_cast<const float *>(row.data())[(k * 2 + panel) * 32 + c], r < R ? p[k * R + r] : 0);
+        for (int d = 0; d < D; ++d) {
+          const int step = (k * 2 + panel) * D + d, from = (k * R + r) * D + d;
+          EXPECT_EQ(reinterpret_cast<const float *>(floats.data())[step * 32 + c], r < R ? w[from] : 0);
+          EXPECT_EQ(static_cast<int8_t>(bytes[step * 32 + c]), r < R ? q[from] : 0);
+          EXPECT_EQ((static_cast<uint8_t>(nibbles[step * 16 + c % 16]) >> (c < 16 ? 0 : 4) & 15) - 8, r < R ? q[from] : 0);
+        }
+      }
+}
+
 TEST_F(Packing, BooleansAndNibbles) {
   EXPECT_EQ(pack(DenseElementsAttr::get(RankedTensorType::get({3}, builder.getI1Type()), llvm::ArrayRef<bool>{true, false, true}), "raw"), std::string("\1\0\1", 3));
   EXPECT_EQ(pack(DenseElementsAttr::get(RankedTensorType::get({2}, builder.getI1Type()), llvm::ArrayRef<bool>{true}), "raw"), std::string("\1\1", 2));

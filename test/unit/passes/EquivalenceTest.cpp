@@ -54,7 +54,9 @@ TEST_P(Equivalence, CleanAndFusedComputeTheSame) {
     auto source = session.parse(prelude() + c.text), optimised = session.parse(prelude() + c.text);
     ASSERT_TRUE(source && optimised);
     ASSERT_TRUE(mlir::succeeded(runTo(*optimised, phase)));
-    ASSERT_EQ(mainBody(*source)->getArgumentTypes(), mainBody(*optimised)->getArgumentTypes());
+    llvm::SmallVector<mlir::Type> types(mainBody(*optimised)->getArgumentTypes());
+    if ((*optimised)->hasAttr("graph.check_input")) types.pop_back(); // the one input that a compile may add
+    ASSERT_EQ(llvm::SmallVector<mlir::Type>(mainBody(*source)->getArgumentTypes()), types);
     for (const Sizes &sizes : c.sizes)
       for (unsigned seed : {1u, 2u}) {
         SCOPED_TRACE(std::string(phaseName(phase)) + ", seed " + std::to_string(seed));

@@ -117,4 +117,22 @@ TEST(FidelityCheck, OnlyEHasAGradient) {
   EXPECT_EQ((*cotangents)[p.body().getArgument(4)].floats, (std::vector<double>{2, 2, 2, 2, 1, 1, 1, 1}));
 }
 
+// Near anchors: the first token and the windows are evaluated, with the integers where there are any; the others have the last evaluated bits.
+TEST(FidelityCheck, NearAnchors) {
+  Parsed p(R"(func.func @main(%h: tensor<2x6x1xf64>, %w: tensor<1x1x1xf64>, %p: tensor<1x1xf64>, %tau: tensor<1xf64>, %e: tensor<1x1xf64>, %a: tensor<2x2xi32>, %q: tensor<1x1x1xi8>,
+                                  %s: tensor<1x1x1xf64>) -> (tensor<2x6x1xf64>, tensor<2x6x1xf64>) {
+    %y = graph.fidelity_check %h, %w, %p, %tau, %e near %a : tensor<2x2xi32> {window = 2 : i64} : (tensor<2x6x1xf64>, tensor<1x1x1xf64>, tensor<1x1xf64>, tensor<1xf64>, tensor<1x1xf64>) -> tensor<2x6x1xf64>
+    %z = graph.fidelity_check %h, %w, %p, %tau, %e near %a : tensor<2x2xi32> as %q, %s : tensor<1x1x1xi8>, tensor<1x1x1xf64> {window = 2 : i64, group = 32 : i64, precision = "int8"}
+      : (tensor<2x6x1xf64>, tensor<1x1x1xf64>, tensor<1x1xf64>, tensor<1xf64>, tensor<1x1xf64>) -> tensor<2x6x1xf64>
+    return %y, %z : tensor<2x6x1xf64>, tensor<2x6x1xf64> })");
+  Tensor anchors = p.ints({2, 2}, {5, -1, 9, 3}, "i32"), q = p.ints({1, 1, 1}, {4}, "i8"); // windows {3, 4}, {1, 2}; 9 lies beyond the end
+  std::vector<Tensor> inputs = {p.floats({2, 6, 1}, {2, 0, 0, 0, 2, 0, 0, 2, 0, 2, 2, 2}, "f64"), p.floats({1, 1, 1}, {1}, "f64"), p.floats({1, 1}, {0}, "f64"), p.floats({1}, {1}, "f64"),
+                                p.floats({1, 1}, {1}, "f64"), anchors, q, p.floats({1, 1, 1}, {0.1}, "f64")};
+  auto values = evaluate(p.body(), inputs);
+  ASSERT_TRUE(bool(values));
+  auto exit = p.body().getTerminator();
+  EXPECT_EQ((*values)[exit->getOperand(0)].floats, (std::vector<double>{0, 0, 0, 1, 0, 0, 1, 0, 1, 1, 1, 1}));
+  EXPECT_EQ((*values)[exit->getOperand(1)].floats, (std::vector<double>{1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1})); // 0.4 * 2 is below 1
+}
+
 } // namespace

@@ -1,0 +1,92 @@
+// Anchors to rows. A batch element's rows are listed in ascending order: its first unmasked token (or the first of this run when nothing is carried), then the
+// windows of its anchors in ascending order, each row once.
+#include "runtime/CheckSchedule.h"
+#include "runtime/Validate.h"
+#include <algorithm>
+#include <cstring>
+
+namespace tare {
+
+CheckSchedule::CheckSchedule(const fb::Plan &plan) : plan(plan), checks(plan.checks()) {
+  if (checks) described.resize(checks->items()->size());
+}
+
+Result<void> CheckSchedule::prepare(const Binding &binding, int64_t anchors) {
+  if (!checks) return {};
+  batch = binding.dim(checks->batch()), tokens = binding.dim(checks->tokens()), past = binding.dim(checks->past()), anchorCount = anchors;
+  int64_t each, total;
+  if (batch < 0 || tokens < 0 || past < 0 || anchors < 0) return Error(Status::Refused, "the fidelity checks have a negative size for these input shapes");
+  bool fits = !__builtin_mul_overflow(anchors, static_cast<int64_t>(checks->window()), &each) && !__builtin_mul_overflow(std::min(tokens, each < INT64_MAX ? each + 1 : each), batch, &total) &&
+              total <= INT64_MAX / 8 && !__builtin_mul_overflow(batch, static_cast<int64_t>(described.size() * 4), &each);
+  if (!fits || past > INT64_MAX - tokens) return Error(Status::Limit, "the fidelity checks have too many rows");
+  TARE_TRY(rows.reserve(static_cast<size_t>(total) * 8, "the rows of the fidelity checks"));
+  TARE_TRY(sorted.reserve(static_cast<size_t>(anchors) * 4, "the sorted anchors"));
+  if (batch != batchSeen) length = 0; // other elements: another request
+  if (length > 0) return {};
+  for (Block *side : {&states[0], &states[1], &nothing}) TARE_TRY(side->reserve(static_cast<size_t>(each), "the carried bits of the fidelity checks"));
+  memset(nothing.data(), 0, static_cast<size_t>(each));
+  return {};
+}
+
+/// Position in the whole sequence of the first token whose mask is not zero; past + tokens when all are masked.
+int64_t CheckSchedule::firstUnmasked(const void *mask, int64_t columns, int64_t element) const {
+  if (!mask) return 0;
+  size_t width = dtypeBytes(plan.inputs()->Get(static_cast<uint32_t>(checks->mask()))->dtype());
+  const char *row = static_cast<const char *>(mask) + static_cast<size_t>(element * columns) * width;
+  int64_t offset = columns == past + tokens ? 0 : past; // a mask of this run's tokens only
+  for (int64_t i = 0; i < columns; ++i)
+    for (size_t byte = 0; byte < width; ++byte)
+      if (row[static_cast<size_t>(i) * width + byte]) return offset + i;
+  return past + tokens;
+}
+
+void CheckSchedule::listElement(const int32_t *anchors, int64_t count, int64_t element, int64_t first, int64_t &used) {
+  auto *list = static_cast<int64_t *>(rows.data());
+  int64_t low = std::max(past, first), end = past + tokens, next = low, window = checks->window();
+  auto list1 = [&](int64_t position) { list[used++] = element * tokens + position - past; };
+  if (next < end && (first >= past || !isCarried)) list1(next++);
+  for (int64_t i = 0; i < count; ++i) {
+    if (anchors[i] < 0 || (i > 0 && anchors[i] == anchors[i - 1])) continue;
+    int64_t from = std::max(anchors[i] - window, low), to = std::min<int64_t>(anchors[i], end);
+    now.hits += from < to;
+    for (next = std::max(next, from); next < to; ++next) list1(next);
+  }
+}
+
+Result<void> CheckSchedule::begin(const int32_t *anchors, const void *mask, int64_t maskColumns) {
+  if (!checks) return {};
+  isCarried = past > 0 && length == past && batchSeen == batch;
+  now = {batch * tokens, batch * tokens, 0};
+  int64_t used = 0;
+  auto *order = static_cast<int32_t *>(sorted.data());
+  for (int64_t b = 0; anchors && b < batch; ++b) {
+    const int32_t *given = anchors + b * anchorCount;
+    for (int64_t i = 0; i < anchorCount; ++i)
+      if (given[i] < -1)
+        return Error(Error::format(Status::Refused, "an anchor is below -1", "[%lld, %lld] is %d; anchors are token positions from 0, -1 is padding", static_cast<long long>(b),
+                                   static_cast<long long>(i), given[i])
+                         .ofTensor(plan.inputs()->Get(checks->anchors())->name()->c_str()));
+    if (anchorCount) memcpy(order, given, static_cast<size_t>(anchorCount) * 4);
+    std::sort(order, order + anchorCount);
+    listElement(order, anchorCount, b, firstUnmasked(mask, maskColumns, b), used);
+  }
+  if (anchors && !described.empty()) now.sparse = used;
+  for (size_t i = 0; i < described.size(); ++i)
+    described[i] = {static_cast<const int64_t *>(rows.data()), anchors ? used : -1, std::max<int64_t>(tokens, 1), isCarried ? state(current, i) : static_cast<const uint32_t *>(nothing.data()),
+                    state(1 - current, i)};
+  return {};
+}
+
+void CheckSchedule::commit() {
+  if (!checks || batch == 0 || tokens == 0) return;
+  current = 1 - current;
+  length = past + tokens, batchSeen = batch;
+}
+
+Result<uint32_t> CheckSchedule::bits(size_t check, size_t element) const {
+  if (length == 0) return Error(Status::Usage, "no bits are carried: there was no run since the context was made or reset");
+  if (check >= described.size() || element >= static_cast<size_t>(batchSeen)) return Error(Status::Usage, "there is no such fidelity check or batch element");
+  return state(current, check)[element];
+}
+
+} // namespace tare
