@@ -1,27 +1,10 @@
 // What later stages want to know about a node: index, module path, metadata, names of its results. Attached to every op that the node made.
 #include "compiler/import/GraphImport.h"
-#include "llvm/ADT/StringExtras.h"
+#include "compiler/import/ModulePath.h"
 
 using namespace mlir;
 
 namespace tare {
-
-/// The innermost module of pkg.torch.onnx.name_scopes: a Python list whose last entry is the node's own function name.
-/// "['', 'm', 'm.layers.1', 'm.layers.1.attn', 'linear_10']" gives "m.layers.1.attn".
-static std::string innermostScope(StringRef list) {
-  SmallVector<std::string> entries;
-  for (size_t i = 0; i < list.size(); ++i) {
-    char quote = list[i];
-    if (quote != '\'' && quote != '"') continue;
-    std::string entry;
-    for (++i; i < list.size() && list[i] != quote; ++i) {
-      if (list[i] == '\\' && i + 1 < list.size()) ++i;
-      entry += list[i];
-    }
-    entries.push_back(std::move(entry));
-  }
-  return entries.size() < 2 ? "" : entries[entries.size() - 2];
-}
 
 void GraphImport::annotate(const onnx::NodeProto &proto, int index, const Frame &frame, Operation *before, ArrayRef<Value> results) {
   Operation *first = before ? before->getNextNode() : (body->empty() ? nullptr : &body->front());

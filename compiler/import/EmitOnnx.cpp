@@ -1,9 +1,8 @@
-// Rewiring, dead code that the removal made, copies of external data, atomic write.
+// Rewiring and dead code that the removal made.
 #include "compiler/import/EmitOnnx.h"
-#include "compiler/engine/AtomicFile.h"
-#include "compiler/import/ExternalData.h"
 #include "compiler/import/GraphUses.h"
 #include "compiler/import/OnnxModel.h"
+#include "compiler/import/OnnxWriter.h"
 #include "compiler/import/TopologicalOrder.h"
 #include "llvm/ADT/StringSet.h"
 #include <filesystem>
@@ -151,62 +150,6 @@ Error Pruner::remove(ArrayRef<LayerRemoval> removals) {
   return Error::success();
 }
 
-/// Every external location that the model still refers to, nested tensors included.
-static StringMap<std::string> locations(onnx::ModelProto &model) {
-  StringMap<std::string> result;
-  auto add = [&](const onnx::TensorProto &t) {
-    if (t.data_location() != onnx::TensorProto::EXTERNAL) return;
-    for (auto &entry : t.external_data())
-      if (entry.key() == "location") result[entry.value()] = t.name();
-  };
-  std::vector<const onnx::GraphProto *> work{&model.graph()};
-  auto visit = [&](const onnx::NodeProto &node) {
-    for (auto &a : node.attribute()) {
-      add(a.t());
-      for (auto &t : a.tensors()) add(t);
-      if (a.has_g()) work.push_back(&a.g());
-      for (auto &g : a.graphs()) work.push_back(&g);
-    }
-  };
-  for (auto &function : model.functions())
-    for (auto &node : function.node()) visit(node);
-  while (!work.empty()) {
-    auto *graph = work.back();
-    work.pop_back();
-    for (auto &t : graph->initializer()) add(t);
-    for (auto &t : graph->sparse_initializer()) add(t.values()), add(t.indices());
-    for (auto &node : graph->node()) visit(node);
-  }
-  return result;
-}
-
-static Error copyExternal(onnx::ModelProto &model, StringRef source, StringRef target) {
-  namespace fs = std::filesystem;
-  std::error_code code;
-  fs::path from = fs::path(source.str()).parent_path(), to = fs::path(target.str()).parent_path();
-  if (fs::equivalent(from.empty() ? "." : from, to.empty() ? "." : to, code)) return Error::success();
-  ExternalData external(source);
-  for (auto &[location, tensor] : locations(model)) {
-    auto file = external.open(location, tensor);
-    if (!file) return file.takeError();
-    StringRef bytes((*file)->bytes().data(), (*file)->bytes().size());
-    fs::path copy = to / location.str();
-    if (fs::exists(copy, code)) {
-      auto existing = MappedFile::open(copy.string());
-      if (!existing) return existing.takeError();
-      if (StringRef((*existing)->bytes().data(), (*existing)->bytes().size()) == bytes) continue;
-      return fail(ExitCode::Io, "external data: a different file of this name exists").inFile(copy.string()).withHint("choose another folder for the emitted ONNX file");
-    }
-    if (copy.has_parent_path()) fs::create_directories(copy.parent_path(), code);
-    auto out = AtomicFile::create(copy.string());
-    if (!out) return out.takeError();
-    if (auto error = out->write(bytes)) return error;
-    if (auto error = (*file)->stillSame()) return error;
-    if (auto error = out->commit()) return error;
-  }
-  return Error::success();
-}
-
 Error emitPrunedOnnx(StringRef source, StringRef target, ArrayRef<LayerRemoval> removals) {
   std::error_code code;
   if (std::filesystem::equivalent(source.str(), target.str(), code))
@@ -215,13 +158,7 @@ Error emitPrunedOnnx(StringRef source, StringRef target, ArrayRef<LayerRemoval> 
   if (!model) return model.takeError();
   onnx::ModelProto &proto = (*model)->proto;
   if (auto error = Pruner(*proto.mutable_graph()).remove(removals)) return error;
-  if (auto error = copyExternal(proto, source, target)) return error;
-  std::string bytes;
-  if (!proto.SerializePartialToString(&bytes)) return fail(ExitCode::Limit, "the emitted ONNX model is above protobuf's limit of 2 GiB").inFile(target.str());
-  auto out = AtomicFile::create(target);
-  if (!out) return out.takeError();
-  if (auto error = out->write(bytes)) return error;
-  return out->commit();
+  return writeOnnx(proto, source, target);
 }
 
 } // namespace tare

@@ -56,4 +56,48 @@ bool isFidelityCheck(const onnx::FunctionProto &f) {
   return text.lookup(f.output(0)) + " with #1=" + shared == kStandard;
 }
 
+onnx::FunctionProto fidelityFunction(int64_t opset) {
+  onnx::FunctionProto f;
+  f.set_domain("tare"), f.set_name("FidelityCheck");
+  for (const char *name : {"h", "W", "p", "tau", "E"}) f.add_input(name);
+  f.add_output("out");
+  f.add_opset_import()->set_version(opset);
+  auto node = [&](const char *op, std::initializer_list<const char *> inputs, const char *output) {
+    auto *n = f.add_node();
+    n->set_op_type(op);
+    for (const char *name : inputs) n->add_input(name);
+    n->add_output(output);
+    return n;
+  };
+  auto ints = [&](const char *name, std::initializer_list<int64_t> values) {
+    auto *a = node("Constant", {}, name)->add_attribute();
+    a->set_name("value"), a->set_type(onnx::AttributeProto::TENSOR);
+    auto *t = a->mutable_t();
+    t->set_data_type(onnx::TensorProto::INT64), t->add_dims(static_cast<int64_t>(values.size()));
+    for (int64_t v : values) t->add_int64_data(v);
+  };
+  auto integer = [&](onnx::NodeProto *n, const char *name, int64_t value) {
+    auto *a = n->add_attribute();
+    a->set_name(name), a->set_type(onnx::AttributeProto::INT), a->set_i(value);
+  };
+  ints("two0", {0, 0}), ints("last", {-1}), ints("i2", {2});
+  node("Shape", {"p"}, "pshape"), node("Shape", {"W"}, "wshape");
+  node("Gather", {"wshape", "i2"}, "dim");
+  integer(node("Concat", {"last", "dim"}, "flat"), "axis", 0);
+  node("Reshape", {"W", "flat"}, "W2");
+  auto *perm = node("Transpose", {"W2"}, "Wt")->add_attribute();
+  perm->set_name("perm"), perm->set_type(onnx::AttributeProto::INTS), perm->add_ints(1), perm->add_ints(0);
+  node("MatMul", {"h", "Wt"}, "z0");
+  integer(node("Concat", {"two0", "pshape"}, "zshape"), "axis", 0);
+  node("Reshape", {"z0", "zshape"}, "z1");
+  node("Sub", {"z1", "p"}, "z");
+  node("Mul", {"z", "z"}, "zz");
+  integer(node("ReduceSum", {"zz", "last"}, "d2"), "keepdims", 0);
+  node("Sqrt", {"d2"}, "d");
+  node("Less", {"d", "tau"}, "b");
+  node("CastLike", {"b", "E"}, "bf");
+  node("MatMul", {"bf", "E"}, "out");
+  return f;
+}
+
 } // namespace tare

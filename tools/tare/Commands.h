@@ -24,6 +24,7 @@ void addDiffCommand(CLI::App &app, Session &session);
 void addScanCommand(CLI::App &app, Session &session);
 void addAnchorsCommand(CLI::App &app, Session &session);
 void addKeygenCommand(CLI::App &app, Session &session);
+void addAttachChecksCommand(CLI::App &app, Session &session);
 
 /// A subcommand with the flags that all have. `action` runs after parsing.
 CLI::App *addCommand(CLI::App &app, Session &session, const char *name, const char *summary, std::function<llvm::Expected<ExitCode>()> action);

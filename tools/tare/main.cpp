@@ -15,7 +15,8 @@ namespace tare::cli {
 
 using AddCommand = void (*)(CLI::App &, Session &);
 static constexpr AddCommand commands[] = {addCompileCommand, addCheckCommand,  addRunCommand,      addBenchCommand, addReportCommand,
-                                          addInspectCommand, addVerifyCommand, addEstimateCommand, addDiffCommand, addScanCommand, addAnchorsCommand, addKeygenCommand};
+                                          addInspectCommand, addVerifyCommand, addEstimateCommand, addDiffCommand, addScanCommand, addAnchorsCommand, addKeygenCommand,
+                                          addAttachChecksCommand};
 
 CLI::App *addCommand(CLI::App &app, Session &session, const char *name, const char *summary, std::function<llvm::Expected<ExitCode>()> action) {
   CLI::App *sub = app.add_subcommand(name, summary);

@@ -21,7 +21,7 @@ class Usage(Case):
         self.refused(2, "no command given")
 
     def test_commands_of_later_versions_do_not_exist(self):
-        for name in ["sensitivity", "attach-checks"]:
+        for name in ["sensitivity"]:
             self.refused(2, f"'{name}' is no command of tare", name, MODEL)
 
     def test_extra_argument(self):
