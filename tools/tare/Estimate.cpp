@@ -31,6 +31,9 @@ llvm::Expected<Symbols> bindShapes(const EngineHandle &engine, const std::vector
       if (!fresh && known->second != shape.dims[i]) return usage(fmt::format("--shape: {} is {} and {}", input->dims[i], known->second, shape.dims[i]));
     }
   }
+  for (auto &input : inputs) // what is left out and empty by default has no entries (anchors, a past); its batch is the others'
+    if (input.optional && llvm::StringRef(input.default_kind) == "empty" && llvm::none_of(shapes, [&](auto &shape) { return shape.name == input.name; }))
+      for (int i = 1; i < input.rank; i++) symbols.insert({input.dims[i], 0});
   return symbols;
 }
 
