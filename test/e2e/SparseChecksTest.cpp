@@ -302,3 +302,38 @@ TEST(SparseChecks, StateBelongsToTheRequest) {
   EXPECT_EQ(tare_engine_input_count(nullptr), 0u);
   inChunks(runner, c, {350}, true, 350);
 }
+
+TEST(SparseChecks, PastByHandAndOutputsOnRequest) { // the caller keeps the cache, the context the bits, whatever is asked for
+  ArrayMap c = load("reference");
+  std::vector<int64_t> all = ids(c);
+  EngineRunner runner(engine("contract-lm-kv-f32"));
+  ASSERT_TRUE(runner.good());
+  ArrayMap past;
+  std::set<std::string> present;
+  for (int l = 0; l < 8; ++l)
+    for (const char *part : {"key", "value"}) {
+      past[state("past_key_values", l, part)] = {1, {1, 4, 0, 32}, ""};
+      present.insert(state("present", l, part));
+    }
+  int64_t at = 0;
+  for (int64_t size : {3, 1, 334, 2, 30}) {
+    ArrayMap inputs = past;
+    inputs["input_ids"] = int64s({1, size}, {all.begin() + at, all.begin() + at + size});
+    inputs["anchors"] = c.at("anchors");
+    bool isLast = size == 30; // its first cache needs no check at all
+    ArrayMap out = runner.run(inputs, isLast ? std::set<std::string>{"present.0.key"} : present);
+    ASSERT_FALSE(out.empty()) << runner.error.message;
+    at += size;
+    for (size_t check = 0; check < 3; ++check)
+      EXPECT_EQ(runner.bits(check), word(c, "sparse_bits_" + std::string(kLayers[check]), at - 1)) << "layer " << kLayers[check] << ", token " << at - 1;
+    if (!isLast)
+      for (auto &[name, array] : out) past["past_key_values." + name.substr(8)] = array;
+  }
+  // Another context with this past has no bits to go on with: it evaluates its first token.
+  EngineRunner other(engine("contract-lm-kv-f32"));
+  ArrayMap inputs = past;
+  inputs["input_ids"] = int64s({1, 2}, {all[340], all[341]});
+  inputs["anchors"] = oneRow({});
+  ASSERT_FALSE(other.run(inputs, {"logits"}).empty()) << other.error.message;
+  EXPECT_EQ(other.stats().evaluations_sparse, 1);
+}
