@@ -60,7 +60,26 @@ TEST(Hostile, SectionTables) {
 
 TEST(Hostile, Plans) {
   auto code = [](fb::PlanT &p, size_t dim, std::vector<int64_t> words) { p.dims[dim]->code = std::move(words); };
+  auto checks = [](fb::PlanT &p) -> fb::ChecksT & { // valid ones: each case breaks one thing
+    auto anchors = std::make_unique<fb::TensorT>();
+    anchors->name = "anchors", anchors->dtype = fb::DType::I32, anchors->dims = {0, 2}, anchors->optional = true, anchors->default_kind = "empty";
+    p.inputs.push_back(std::move(anchors));
+    p.checks = std::make_unique<fb::ChecksT>();
+    p.checks->anchors = static_cast<uint32_t>(p.inputs.size() - 1), p.checks->batch = 0, p.checks->tokens = 1, p.checks->past = 2, p.checks->window = 3;
+    p.checks->items.push_back(std::make_unique<fb::CheckT>());
+    p.checks->items[0]->heads = 3, p.checks->items[0]->precision = "f32";
+    return *p.checks;
+  };
   const PlanCase cases[] = {
+      {"anchors", [&](fb::PlanT &p) { checks(p).anchors = 99; }, "plan has bad fidelity checks: anchors: input 99"},
+      {"anchors dtype", [&](fb::PlanT &p) { checks(p), p.inputs.back()->dtype = fb::DType::I64; }, "plan has bad fidelity checks: anchors: input 3"},
+      {"anchors of another batch", [&](fb::PlanT &p) { checks(p), p.inputs.back()->dims[0] = 1; }, "plan has bad fidelity checks: anchors: input 3"},
+      {"mask", [&](fb::PlanT &p) { checks(p).mask = 2; }, "plan has bad fidelity checks: mask: input 2"},
+      {"window", [&](fb::PlanT &p) { checks(p).window = 0; }, "plan has bad fidelity checks: window 0"},
+      {"heads", [&](fb::PlanT &p) { checks(p).items[0]->heads = 33; }, "plan has bad fidelity checks: check 0"},
+      {"check sizes", [&](fb::PlanT &p) { checks(p).tokens = 99; }, "plan has an index out of range: size of the fidelity checks: dim 99"},
+      {"check buffer", [&](fb::PlanT &p) { checks(p), p.buffers[6]->kind = fb::BufferKind::Check, p.buffers[6]->tensor = 1; }, "plan has an index out of range: fidelity check of buffer 6"},
+      {"check written", [&](fb::PlanT &p) { checks(p), p.buffers[6]->kind = fb::BufferKind::Check, p.buffers[6]->tensor = 0; }, "plan writes to an input or weight: step 0"},
       {"stack underflow", [&](fb::PlanT &p) { code(p, 5, {0, 1, 2, 0}); }, "plan has a bad dim program: dim 5: stack underflow"},
       {"stack overflow", [&](fb::PlanT &p) { std::vector<int64_t> w; for (int i = 0; i < 100; ++i) w.insert(w.end(), {0, 1}); code(p, 5, w); }, "plan has a bad dim program: dim 5: stack overflow"},
       {"division by 0", [&](fb::PlanT &p) { code(p, 5, {0, 1, 0, 0, 6, 0}); }, "plan has a bad dim program: dim 5: division by zero"},
