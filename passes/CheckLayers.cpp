@@ -1,5 +1,6 @@
-// graph-check-layers. In: graph.layer regions without verdict. Out: verdict and `graph.evidence` on every candidate, `graph.calibration` and, when all is
-// measured, `graph.heatmap` on the module. Fidelity checks are no candidates. No op is changed: measuring and acting are different passes.
+// graph-check-layers. In: graph.layer regions without verdict. Out: verdict and `graph.evidence` on every candidate,
+// `graph.calibration` and, when all is measured, `graph.heatmap` on the module. Fidelity checks are no candidates. No
+// op is changed: measuring and acting are different passes.
 #include "compiler/checks/Heatmap.h"
 #include "compiler/checks/Parameters.h"
 #include "compiler/checks/Rules.h"
@@ -24,9 +25,13 @@ struct CheckLayersPass : impl::CheckLayersPassBase<CheckLayersPass> {
   std::optional<CompileOptions> options() {
     CompileOptions o;
     auto named = checks::policyOf(policy);
-    if (!named || !(weightThreshold >= 0) || !(forwardThreshold >= 0) || !std::isfinite(weightThreshold) || !std::isfinite(forwardThreshold)) return std::nullopt;
-    o.policy = *named, o.weightThreshold = weightThreshold, o.forwardThreshold = forwardThreshold, o.strictNans = strictNans;
-    o.calibration = calibration, o.seed = seed, o.loss = loss, o.cotangents = cotangents, o.samples = samples, o.sequence = sequence, o.past = past;
+    if (!named || !(weightThreshold >= 0) || !(forwardThreshold >= 0) || !std::isfinite(weightThreshold) ||
+        !std::isfinite(forwardThreshold))
+      return std::nullopt;
+    o.policy = *named, o.weightThreshold = weightThreshold, o.forwardThreshold = forwardThreshold,
+    o.strictNans = strictNans;
+    o.calibration = calibration, o.seed = seed, o.loss = loss, o.cotangents = cotangents, o.samples = samples,
+    o.sequence = sequence, o.past = past;
     o.keep.assign(keep.begin(), keep.end()), o.only.assign(only.begin(), only.end());
     o.measureAll = measureAll, o.threads = threads;
     return o;
@@ -51,7 +56,8 @@ struct CheckLayersPass : impl::CheckLayersPassBase<CheckLayersPass> {
     return bytes;
   }
 
-  void setHeatmap(func::FuncOp main, ArrayRef<checks::HeatBlock> blocks, ArrayRef<std::vector<checks::HeatRow>> samples, const reference::Symbols &symbols) {
+  void setHeatmap(func::FuncOp main, ArrayRef<checks::HeatBlock> blocks, ArrayRef<std::vector<checks::HeatRow>> samples,
+                  const reference::Symbols &symbols) {
     Builder b(&getContext());
     std::vector<checks::HeatRow> rows(blocks.size());
     for (auto &sample : samples) checks::joinRows(rows, sample);
@@ -62,7 +68,8 @@ struct CheckLayersPass : impl::CheckLayersPassBase<CheckLayersPass> {
       entry.set("layer", b.getStringAttr(block.name));
       if (row.contribution) entry.set("contribution", b.getF64FloatAttr(*row.contribution));
       if (row.gradientNorm) entry.set("gradient_norm", b.getF64FloatAttr(*row.gradientNorm));
-      if (!row.contribution || !row.gradientNorm) entry.set("why", b.getStringAttr("a norm is not finite or nothing flows back to it"));
+      if (!row.contribution || !row.gradientNorm)
+        entry.set("why", b.getStringAttr("a norm is not finite or nothing flows back to it"));
       entry.set("flops_share", b.getF64FloatAttr(share));
       entries.push_back(entry.getDictionary(&getContext()));
     }
@@ -103,28 +110,32 @@ struct CheckLayersPass : impl::CheckLayersPassBase<CheckLayersPass> {
     Builder b(context);
     for (auto [layer, e] : llvm::zip(layers, *evidence)) {
       if (e.proved && ((e.forward && *e.forward != 0) || (e.branch && *e.branch != 0))) {
-        emitError(layer.getLoc()) << "internal error: " << layer.getName() << " is proved to be the identity, but its measured norms are not 0";
+        emitError(layer.getLoc()) << "internal error: " << layer.getName()
+                                  << " is proved to be the identity, but its measured norms are not 0";
         return signalPassFailure();
       }
       checks::Verdict verdict = checks::decide(e, layer.getName(), *o, e.needsFinite);
       e.line = verdict.line;
-      layer.setVerdictAttr(graph::VerdictAttr::get(context, verdict.pruned ? "pruned" : "rejected", verdict.basis, verdict.code));
+      layer.setVerdictAttr(
+          graph::VerdictAttr::get(context, verdict.pruned ? "pruned" : "rejected", verdict.basis, verdict.code));
       NamedAttrList attributes(checks::toAttribute(context, e));
       attributes.set("flops", graph::DimsAttr::get(context, {flopsOf(layer)}));
       attributes.set("memory_bytes", b.getI64IntegerAttr(storedBytes(layer)));
       layer->setAttr("graph.evidence", attributes.getDictionary(context));
     }
     if (!blocks.empty()) setHeatmap(main, blocks, heat, symbols);
-    module->setAttr("graph.calibration", b.getDictionaryAttr({b.getNamedAttr("source", b.getStringAttr(calibrated->source)),
-                                                              b.getNamedAttr("sha256", b.getStringAttr(calibrated->sha256)),
-                                                              b.getNamedAttr("samples", b.getI64IntegerAttr(calibrated->samples.size())),
-                                                              b.getNamedAttr("seed", b.getI64IntegerAttr(calibrated->seed))}));
+    module->setAttr("graph.calibration",
+                    b.getDictionaryAttr({b.getNamedAttr("source", b.getStringAttr(calibrated->source)),
+                                         b.getNamedAttr("sha256", b.getStringAttr(calibrated->sha256)),
+                                         b.getNamedAttr("samples", b.getI64IntegerAttr(calibrated->samples.size())),
+                                         b.getNamedAttr("seed", b.getI64IntegerAttr(calibrated->seed))}));
   }
 };
 
 } // namespace
 
-std::unique_ptr<Pass> createCheckLayersPass(CheckLayersPassOptions options, std::function<void(const std::string &)> working) {
+std::unique_ptr<Pass> createCheckLayersPass(CheckLayersPassOptions options,
+                                            std::function<void(const std::string &)> working) {
   auto pass = std::make_unique<CheckLayersPass>(std::move(options));
   pass->working = std::move(working);
   return pass;

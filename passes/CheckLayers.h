@@ -6,6 +6,7 @@
 namespace tare {
 
 /// `working` is told which layer is being measured, from any thread; empty: nobody wants to know.
-std::unique_ptr<mlir::Pass> createCheckLayersPass(CheckLayersPassOptions options, std::function<void(const std::string &)> working);
+std::unique_ptr<mlir::Pass> createCheckLayersPass(CheckLayersPassOptions options,
+                                                  std::function<void(const std::string &)> working);
 
 } // namespace tare

@@ -1,5 +1,6 @@
-// Cuts main into fusion groups. In: clean and recognised ops. Out: only constants, groups, views and the return; each result of main is its own
-// result of a group. Must hold: no value changes, no value is computed before its operands, a value that main returns stays a result (B05, B08).
+// Cuts main into fusion groups. In: clean and recognised ops. Out: only constants, groups, views and the return; each
+// result of main is its own result of a group. Must hold: no value changes, no value is computed before its operands, a
+// value that main returns stays a result (B05, B08).
 #include "compiler/graph/ModulePath.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "passes/GroupPlanner.h"

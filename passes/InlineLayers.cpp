@@ -1,5 +1,6 @@
-// graph-inline-layers. In: a module after graph-short-circuit-layers. Out: the same without graph.layer: every layer that is still there was kept (or is
-// a fidelity check), so its body takes its place. Values and names stay as they are.
+// graph-inline-layers. In: a module after graph-short-circuit-layers. Out: the same without graph.layer: every layer
+// that is still there was kept (or is a fidelity check), so its body takes its place. Values and names stay as they
+// are.
 #include "compiler/graph/Graph.h"
 #include "compiler/graph/ModulePath.h"
 #include "passes/Passes.h"

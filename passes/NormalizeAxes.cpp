@@ -1,5 +1,6 @@
-// Brings ops into the one form that kernels know. In: softmax over any axis, norms over several last dims, matmul with 1-D operands. Out: softmax and
-// norms over the last axis only, matmul of matrices, with reshapes and transposes around them. No value changes.
+// Brings ops into the one form that kernels know. In: softmax over any axis, norms over several last dims, matmul with
+// 1-D operands. Out: softmax and norms over the last axis only, matmul of matrices, with reshapes and transposes around
+// them. No value changes.
 #include "passes/Passes.h"
 #include "passes/Rewrite.h"
 
@@ -28,7 +29,8 @@ void lastAxis(SoftmaxOp op) {
   std::swap(perm[axis], perm[last]);
   std::swap(dims[axis], dims[last]);
   auto moved = builder.create<TransposeOp>(op.getLoc(), typed(op.getX(), dims), op.getX(), perm);
-  auto softmax = builder.create<SoftmaxOp>(op.getLoc(), moved.getType(), moved, static_cast<uint64_t>(last), op.getLog());
+  auto softmax =
+      builder.create<SoftmaxOp>(op.getLoc(), moved.getType(), moved, static_cast<uint64_t>(last), op.getLog());
   softmax->setDiscardableAttrs(op->getDiscardableAttrDictionary());
   tare::replaceBy(op, builder.create<TransposeOp>(op.getLoc(), op.getType(), softmax, perm));
 }
@@ -38,7 +40,9 @@ Value flatParameter(OpBuilder &builder, Value parameter, ArrayRef<Dim> inner) {
   auto full = typed(parameter, inner);
   if (parameter.getType() != full) {
     Dims own = dimsOf(parameter);
-    if (own.size() > inner.size()) parameter = builder.create<ReshapeOp>(parameter.getLoc(), typed(parameter, ArrayRef<Dim>(own).take_back(inner.size())), parameter);
+    if (own.size() > inner.size())
+      parameter = builder.create<ReshapeOp>(parameter.getLoc(),
+                                            typed(parameter, ArrayRef<Dim>(own).take_back(inner.size())), parameter);
     parameter = builder.create<ExpandOp>(parameter.getLoc(), full, parameter);
   }
   return builder.create<ReshapeOp>(parameter.getLoc(), typed(parameter, {tare::elementCount(inner)}), parameter);

@@ -1,4 +1,5 @@
-// Check (b). In: a layer and the values of one run of the whole original model. Out: the L2 norm of what the layer changes.
+// Check (b). In: a layer and the values of one run of the whole original model. Out: the L2 norm of what the layer
+// changes.
 #include "compiler/checks/Measure.h"
 #include "compiler/checks/Parameters.h"
 #include "compiler/reference/Recall.h"

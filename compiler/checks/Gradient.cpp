@@ -1,6 +1,7 @@
-// Check (c). In: one run of the whole model, a cotangent at its outputs. Out: per layer the norms that back-propagation brings to its input through the
-// branch and to its parameters. The whole model is swept once for the cotangents at the layers' outputs; then each layer alone with +g at its
-// output and -g at its input, so that the residual path cancels exactly and a tensor shared by layers counts for this one only.
+// Check (c). In: one run of the whole model, a cotangent at its outputs. Out: per layer the norms that back-propagation
+// brings to its input through the branch and to its parameters. The whole model is swept once for the cotangents at the
+// layers' outputs; then each layer alone with +g at its output and -g at its input, so that the residual path cancels
+// exactly and a tensor shared by layers counts for this one only.
 #include "compiler/checks/Measure.h"
 #include "compiler/checks/Parameters.h"
 #include "compiler/checks/Random.h"
@@ -22,13 +23,16 @@ llvm::Expected<std::optional<unsigned>> findLoss(func::FuncOp main, const Compil
     if (name != options.loss) continue;
     auto type = cast<RankedTensorType>(main.getResultTypes()[i]);
     if (!isa<FloatType>(type.getElementType()) || !elementCount(graph::dimsOf(type)).isConstant(1))
-      return refuse("the loss '" + options.loss + "' is not a floating-point scalar").ofTensor(options.loss).withHint("name an output with one element, or leave --loss out");
+      return refuse("the loss '" + options.loss + "' is not a floating-point scalar")
+          .ofTensor(options.loss)
+          .withHint("name an output with one element, or leave --loss out");
     return std::optional<unsigned>(i);
   }
   return refuse("the model has no output '" + options.loss + "'").ofTensor(options.loss).withHint("outputs: " + names);
 }
 
-Values randomCotangents(func::FuncOp main, const SampleRun &run, uint64_t seed, unsigned sample, unsigned cotangent, std::optional<unsigned> loss) {
+Values randomCotangents(func::FuncOp main, const SampleRun &run, uint64_t seed, unsigned sample, unsigned cotangent,
+                        std::optional<unsigned> loss) {
   Values seeds;
   Operation *exit = main.getBody().front().getTerminator();
   for (auto [i, value] : llvm::enumerate(exit->getOperands())) {
@@ -51,7 +55,8 @@ static double squares(const Tensor &t) {
   return sum;
 }
 
-static llvm::Expected<GradientResult> throughLayer(graph::LayerOp layer, const Tensor &cotangent, const SampleRun &run, llvm::SmallVectorImpl<std::string> &missing) {
+static llvm::Expected<GradientResult> throughLayer(graph::LayerOp layer, const Tensor &cotangent, const SampleRun &run,
+                                                   llvm::SmallVectorImpl<std::string> &missing) {
   Block &body = layer.getBody().front();
   Value argument = body.getArgument(0), yielded = body.getTerminator()->getOperand(0);
   std::vector<Operation *> ops = constantChain(layer);
@@ -80,13 +85,16 @@ static llvm::Expected<GradientResult> throughLayer(graph::LayerOp layer, const T
   return result;
 }
 
-llvm::Expected<std::vector<GradientResult>> measureGradient(func::FuncOp main, ArrayRef<graph::LayerOp> layers, const SampleRun &run, uint64_t seed,
-                                                            unsigned sample, unsigned cotangent, std::optional<unsigned> loss,
-                                                            llvm::SmallVectorImpl<std::string> &missing, llvm::function_ref<void(Operation &)> onOp) {
+llvm::Expected<std::vector<GradientResult>> measureGradient(func::FuncOp main, ArrayRef<graph::LayerOp> layers,
+                                                            const SampleRun &run, uint64_t seed, unsigned sample,
+                                                            unsigned cotangent, std::optional<unsigned> loss,
+                                                            llvm::SmallVectorImpl<std::string> &missing,
+                                                            llvm::function_ref<void(Operation &)> onOp) {
   llvm::DenseSet<Value> wanted;
   for (graph::LayerOp layer : layers) wanted.insert(layer.getResult());
   Values seeds = randomCotangents(main, run, seed, sample, cotangent, loss);
-  auto cotangents = reference::backward(main.getBody().front(), run.values, seeds, run.symbols, {&run.known, &wanted, &missing, onOp});
+  auto cotangents = reference::backward(main.getBody().front(), run.values, seeds, run.symbols,
+                                        {&run.known, &wanted, &missing, onOp});
   if (!cotangents) return cotangents.takeError();
   std::vector<GradientResult> results;
   for (graph::LayerOp layer : layers) {

@@ -1,4 +1,5 @@
-// Runs the checks over all samples (Measure.h) and joins the numbers: the largest norm over samples and cotangents counts.
+// Runs the checks over all samples (Measure.h) and joins the numbers: the largest norm over samples and cotangents
+// counts.
 #include "compiler/checks/Measure.h"
 #include "compiler/checks/Parameters.h"
 #include "compiler/checks/Proof.h"
@@ -22,8 +23,9 @@ struct SampleResult {
   std::string forwardError, gradientError;
 };
 
-/// Values of all samples are kept between the two parts up to this size. A sample whose run would take more than its share keeps only what is small:
-/// the scores of attention grow with the square of the length, and going back makes them again, one layer at a time.
+/// Values of all samples are kept between the two parts up to this size. A sample whose run would take more than its
+/// share keeps only what is small: the scores of attention grow with the square of the length, and going back makes
+/// them again, one layer at a time.
 constexpr size_t kKeptBytes = size_t(2) << 30, kLargestKept = size_t(4) << 20;
 
 struct Job {
@@ -41,7 +43,8 @@ struct Job {
   void tell(Operation &op, unsigned sample, const std::string &what) const {
     if (!working) return;
     std::string path = graph::modulePath(&op);
-    working((path.empty() ? graph::nodeName(op.getLoc()) : path) + " (sample " + std::to_string(sample + 1) + " of " + std::to_string(calibration.samples.size()) + ", " + what + ")");
+    working((path.empty() ? graph::nodeName(op.getLoc()) : path) + " (sample " + std::to_string(sample + 1) + " of " +
+            std::to_string(calibration.samples.size()) + ", " + what + ")");
   }
 
   llvm::Expected<reference::Values> evaluate(unsigned sample, const reference::Symbols &symbols) const {
@@ -68,7 +71,9 @@ struct Job {
   void gradient(unsigned sample, const SampleRun &run, SampleResult &result) const {
     unsigned count = loss ? 1 : options.cotangents;
     for (unsigned c = 0; c < count && !withGradient.empty(); ++c) {
-      auto onOp = [&](Operation &op) { tell(op, sample, "gradient " + std::to_string(c + 1) + " of " + std::to_string(count)); };
+      auto onOp = [&](Operation &op) {
+        tell(op, sample, "gradient " + std::to_string(c + 1) + " of " + std::to_string(count));
+      };
       auto one = measureGradient(main, withGradient, run, calibration.seed, sample, c, loss, result.missing, onOp);
       if (!one) {
         result.gradientError = llvm::toString(one.takeError());
@@ -127,7 +132,8 @@ void joinGradient(Evidence &e, size_t index, ArrayRef<SampleResult> samples) {
       e.gradientWhy = "no derivative is known for " + s.missing.front();
       return;
     }
-    for (auto &one : s.gradients) branch = larger(branch, one[index].branch), parameters = larger(parameters, one[index].parameters);
+    for (auto &one : s.gradients)
+      branch = larger(branch, one[index].branch), parameters = larger(parameters, one[index].parameters);
   }
   if (std::isfinite(branch)) e.branch = branch;
   if (std::isfinite(parameters)) e.parameters = parameters;
@@ -136,8 +142,10 @@ void joinGradient(Evidence &e, size_t index, ArrayRef<SampleResult> samples) {
 
 } // namespace
 
-llvm::Expected<std::vector<Evidence>> measureLayers(func::FuncOp main, ArrayRef<graph::LayerOp> layers, const Calibration &calibration,
-                                                    const CompileOptions &options, llvm::function_ref<void(unsigned, const SampleRun &)> onRun, ArrayRef<Value> needed,
+llvm::Expected<std::vector<Evidence>> measureLayers(func::FuncOp main, ArrayRef<graph::LayerOp> layers,
+                                                    const Calibration &calibration, const CompileOptions &options,
+                                                    llvm::function_ref<void(unsigned, const SampleRun &)> onRun,
+                                                    ArrayRef<Value> needed,
                                                     const std::function<void(const std::string &)> &working) {
   auto loss = findLoss(main, options);
   if (!loss) return loss.takeError();
@@ -162,8 +170,9 @@ llvm::Expected<std::vector<Evidence>> measureLayers(func::FuncOp main, ArrayRef<
     e.proved = proof.holds, e.proofRule = proof.rule, e.needsFinite = proof.needsFinite;
   }
 
-  // First the forward runs, which every layer needs; then the gradients of the layers whose verdict or report wants them. A run is kept for the second
-  // part while all of them fit into memory, and made again where they do not: the same values either way.
+  // First the forward runs, which every layer needs; then the gradients of the layers whose verdict or report wants
+  // them. A run is kept for the second part while all of them fit into memory, and made again where they do not: the
+  // same values either way.
   unsigned count = calibration.samples.size();
   std::vector<SampleResult> results(count);
   std::vector<std::unique_ptr<SampleRun>> runs(count);

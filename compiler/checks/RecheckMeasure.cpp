@@ -1,5 +1,6 @@
-// The checker's own measurements (RecheckParts.h): forward and gradient norms over all samples, straight from the reference evaluation. Same definitions
-// as spec 3, other code than the compile path's: the branch gradient is taken as (VJP of the layer) - (cotangent), summed op by op in one sweep.
+// The checker's own measurements (RecheckParts.h): forward and gradient norms over all samples, straight from the
+// reference evaluation. Same definitions as spec 3, other code than the compile path's: the branch gradient is taken as
+// (VJP of the layer) - (cotangent), summed op by op in one sweep.
 #include "compiler/checks/Random.h"
 #include "compiler/checks/RecheckParts.h"
 #include <cmath>
@@ -34,7 +35,8 @@ static std::vector<Operation *> opsOf(graph::LayerOp layer, const std::vector<Wi
   return ops;
 }
 
-static Values cotangentsAtOutputs(func::FuncOp main, const Values &known, const Values &values, const MeasureSetup &setup, unsigned sample, unsigned number) {
+static Values cotangentsAtOutputs(func::FuncOp main, const Values &known, const Values &values,
+                                  const MeasureSetup &setup, unsigned sample, unsigned number) {
   Values seeds;
   for (auto [i, v] : llvm::enumerate(main.getBody().front().getTerminator()->getOperands())) {
     auto at = values.find(v);
@@ -49,11 +51,15 @@ static Values cotangentsAtOutputs(func::FuncOp main, const Values &known, const 
   return seeds;
 }
 
-llvm::Expected<std::vector<Numbers>> measureAgain(func::FuncOp main, llvm::ArrayRef<graph::LayerOp> ofLayers, llvm::ArrayRef<std::vector<Witness>> witnesses,
-                                                  llvm::ArrayRef<bool> withGradient, const Values &known, const MeasureSetup &setup) {
+llvm::Expected<std::vector<Numbers>> measureAgain(func::FuncOp main, llvm::ArrayRef<graph::LayerOp> ofLayers,
+                                                  llvm::ArrayRef<std::vector<Witness>> witnesses,
+                                                  llvm::ArrayRef<bool> withGradient, const Values &known,
+                                                  const MeasureSetup &setup) {
   SmallVector<graph::LayerOp> layers(ofLayers);
   std::vector<Numbers> numbers(layers.size(), {0, 0, 0});
-  auto raise = [](double &to, double value) { to = std::isnan(to) || std::isnan(value) ? std::nan("") : std::max(to, value); };
+  auto raise = [](double &to, double value) {
+    to = std::isnan(to) || std::isnan(value) ? std::nan("") : std::max(to, value);
+  };
   Block &body = main.getBody().front();
   llvm::DenseSet<Value> ends, borders;
   for (graph::LayerOp layer : layers) borders.insert(layer.getInput()), borders.insert(layer.getResult());
@@ -93,7 +99,8 @@ llvm::Expected<std::vector<Numbers>> measureAgain(func::FuncOp main, llvm::Array
           for (double &v : start[x].floats) v = 0;
         else
           start[y] = g->second;
-        auto reached = reference::backward(opsOf(layers[i], witnesses[i]), *values, start, *symbols, {&known, &asked, nullptr});
+        auto reached =
+            reference::backward(opsOf(layers[i], witnesses[i]), *values, start, *symbols, {&known, &asked, nullptr});
         if (!reached) return reached.takeError();
         double total = 0;
         for (const Witness &w : witnesses[i])

@@ -1,4 +1,5 @@
-// The formulas behind Cost.h. In: ops with symbolic types. Out: Dims. Where each number comes from is said in Cost.h; docs/reports.md cites it.
+// The formulas behind Cost.h. In: ops with symbolic types. Out: Dims. Where each number comes from is said in Cost.h;
+// docs/reports.md cites it.
 #include "compiler/graph/Cost.h"
 #include "compiler/graph/Graph.h"
 #include "mlir/IR/TypeUtilities.h"
@@ -71,7 +72,10 @@ Dim flopsOf(Operation *op) {
       .Case([](SelectOp o) { return count(o.getResult()); })
       .Case([](DequantizeOp o) { return Dim(2) * count(o.getResult()); })
       .Case([](MatmulOp o) { return matmulFlops(o); })
-      .Case([](ReduceOp o) { return count(o.getX()) * perElement(o.getKind()) + (o.getKind() == ReduceKind::Mean || o.getKind() == ReduceKind::L2 ? count(o.getResult()) : Dim(0)); })
+      .Case([](ReduceOp o) {
+        return count(o.getX()) * perElement(o.getKind()) +
+               (o.getKind() == ReduceKind::Mean || o.getKind() == ReduceKind::L2 ? count(o.getResult()) : Dim(0));
+      })
       .Case([](CumSumOp o) { return count(o.getResult()); })
       .Case([](SoftmaxOp o) { return Dim(5) * count(o.getResult()); })
       .Case([](LayerNormOp o) { return Dim(8) * count(o.getResult()); })
@@ -91,7 +95,8 @@ Dim bytesOf(Type type) {
   return tensor ? bytesOf(tensor.getElementType(), elementCount(dimsOf(tensor))) : Dim(0);
 }
 
-/// How many elements of `value` its users read: all, or the touched ones of a table that is only gathered from or cut, also behind casts and views.
+/// How many elements of `value` its users read: all, or the touched ones of a table that is only gathered from or cut,
+/// also behind casts and views.
 static Dim elementsRead(Value value) {
   Dim all = count(value), touched;
   for (OpOperand &use : value.getUses()) {

@@ -1,4 +1,5 @@
-// Scope, node name, layer: the first that says something (ModulePath.h). In: an op. Out: its dotted path. Holds: only reads; no segment is empty.
+// Scope, node name, layer: the first that says something (ModulePath.h). In: an op. Out: its dotted path. Holds: only
+// reads; no segment is empty.
 #include "compiler/graph/ModulePath.h"
 #include "compiler/graph/Graph.h"
 

@@ -1,4 +1,5 @@
-// Broadcasting and the few ops that many importers emit. A dim that only a run can decide becomes a constraint of the module.
+// Broadcasting and the few ops that many importers emit. A dim that only a run can decide becomes a constraint of the
+// module.
 #include "compiler/import/NodeImport.h"
 #include "compiler/import/SymbolicContent.h"
 
@@ -17,11 +18,14 @@ static std::optional<Dim> limitOf(const Dim &bounded, const Dim &open) {
 }
 
 /// Dimensions that an operand leaves to the other one.
-static int repeated(ArrayRef<Dim> dims, size_t rank) { return static_cast<int>(rank - dims.size() + llvm::count_if(dims, [](const Dim &d) { return d.isConstant(1); })); }
+static int repeated(ArrayRef<Dim> dims, size_t rank) {
+  return static_cast<int>(rank - dims.size() + llvm::count_if(dims, [](const Dim &d) { return d.isConstant(1); }));
+}
 
 Dims NodeImport::broadcast(ArrayRef<Dim> a, ArrayRef<Dim> b, bool strict) {
   Dims result(std::max(a.size(), b.size()));
-  std::string where = "node '" + graph::nodeName(location) + "' (" + proto.op_type() + ", tensor '" + (proto.output_size() ? proto.output(0) : "") + "'): ";
+  std::string where = "node '" + graph::nodeName(location) + "' (" + proto.op_type() + ", tensor '" +
+                      (proto.output_size() ? proto.output(0) : "") + "'): ";
   for (size_t i = 1; i <= result.size(); ++i) {
     Dim x = i <= a.size() ? a[a.size() - i] : Dim(1), y = i <= b.size() ? b[b.size() - i] : Dim(1);
     Dim &r = result[result.size() - i];
@@ -39,15 +43,17 @@ Dims NodeImport::broadcast(ArrayRef<Dim> a, ArrayRef<Dim> b, bool strict) {
       g.require("at_most", y, *limit, where + y.str() + " must be at most " + limit->str());
       r = y;
     } else {
-      // Two sizes of which only a run knows whether one is repeated. The result takes the size of the operand that repeats least elsewhere, so the other one may
-      // be 1; one of the two has to be the result's in the types. A kernel multiplies the index by (size != 1) for it.
+      // Two sizes of which only a run knows whether one is repeated. The result takes the size of the operand that
+      // repeats least elsewhere, so the other one may be 1; one of the two has to be the result's in the types. A
+      // kernel multiplies the index by (size != 1) for it.
       bool takesY = y.constant() || (!x.constant() && repeated(b, result.size()) < repeated(a, result.size()));
       r = takesY ? y : x;
       const Dim &other = takesY ? x : y;
       if (strict)
         g.require("equal", x, y, where + x.str() + " must be equal to " + y.str());
       else
-        g.require("equal", (other - r) * (other - 1), 0, where + other.str() + " must be equal to " + r.str() + ", or 1");
+        g.require("equal", (other - r) * (other - 1), 0,
+                  where + other.str() + " must be equal to " + r.str() + ", or 1");
     }
   }
   return result;

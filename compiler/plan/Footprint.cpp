@@ -1,5 +1,5 @@
-// Sums over lifetimes (Footprint.h). In: buffers and steps. Out: formulas. The largest of many sums keeps only those that no other one exceeds for every
-// value of the symbols, so that a model of equal layers has a short formula.
+// Sums over lifetimes (Footprint.h). In: buffers and steps. Out: formulas. The largest of many sums keeps only those
+// that no other one exceeds for every value of the symbols, so that a model of equal layers has a short formula.
 #include "compiler/plan/Footprint.h"
 
 using namespace mlir;
@@ -32,7 +32,8 @@ Footprint footprintOf(ProgramOp program, function_ref<std::string(DispatchOp)> p
       fixed = fixed + storedBytes(type.getElementType(), elementCount(graph::dimsOf(type)));
     }
     if (buffer.getKind() != "arena" && buffer.getKind() != "per_thread") continue;
-    for (uint64_t step = buffer.getFirst(); step <= buffer.getLast() && step < steps.size(); ++step) scratch[step] = scratch[step] + bytes;
+    for (uint64_t step = buffer.getFirst(); step <= buffer.getLast() && step < steps.size(); ++step)
+      scratch[step] = scratch[step] + bytes;
   }
 
   Footprint result;
@@ -43,7 +44,8 @@ Footprint footprintOf(ProgramOp program, function_ref<std::string(DispatchOp)> p
     std::string part = partOf(step);
     sums[part].push_back(live);
     for (int64_t index : step.getOperands())
-      if (buffers[index].getKind() == "weight" && read.insert(index).second) result.parts[part] = result.parts[part] + buffers[index].getBytes().dims().front();
+      if (buffers[index].getKind() == "weight" && read.insert(index).second)
+        result.parts[part] = result.parts[part] + buffers[index].getBytes().dims().front();
   }
   for (auto &[part, lives] : sums) result.parts[part] = result.parts[part] + largestOf(lives);
   return result;

@@ -1,5 +1,6 @@
-// Reverse mode over blocks. In: the values of a run and the cotangents of some of them. Out: the cotangents of the floating-point values that they
-// depend on (all, or only the wanted ones). Ops are visited in reverse order and contributions are added in that order, so sums are fixed.
+// Reverse mode over blocks. In: the values of a run and the cotangents of some of them. Out: the cotangents of the
+// floating-point values that they depend on (all, or only the wanted ones). Ops are visited in reverse order and
+// contributions are added in that order, so sums are fixed.
 #include "compiler/graph/Failure.h"
 #include "compiler/reference/Ops.h"
 #include "compiler/reference/Recall.h"
@@ -20,7 +21,10 @@ struct Sweep {
   Sweep(const Values &values, const Symbols &symbols, const BackwardOptions &options, const Values &seeds)
       : run(values, options.known, symbols), symbols(symbols), options(options), cotangents(seeds) {}
 
-  bool isRelevant(Value value) const { return isa<FloatType>(cast<RankedTensorType>(value.getType()).getElementType()) && (!options.wanted || relevant.contains(value)); }
+  bool isRelevant(Value value) const {
+    return isa<FloatType>(cast<RankedTensorType>(value.getType()).getElementType()) &&
+           (!options.wanted || relevant.contains(value));
+  }
 
   void markRelevant(Block &block) {
     for (Value argument : block.getArguments())
@@ -39,7 +43,8 @@ struct Sweep {
       Block &body = op.getRegion(0).front();
       for (auto [argument, operand] : llvm::zip(body.getArguments(), op.getOperands())) inherit(argument, operand);
       markRelevant(body);
-      for (auto [result, yielded] : llvm::zip(op.getResults(), body.getTerminator()->getOperands())) inherit(result, yielded);
+      for (auto [result, yielded] : llvm::zip(op.getResults(), body.getTerminator()->getOperands()))
+        inherit(result, yielded);
       return;
     }
     for (Value result : op.getResults())
@@ -111,7 +116,8 @@ struct Sweep {
     }
     const Row *row = findRow(op.getName().getStringRef());
     if (!row || !row->vjp) {
-      if (options.missing) options.missing->push_back(op.getName().getStringRef().str() + " (" + graph::nodeName(op.getLoc()) + ")");
+      if (options.missing)
+        options.missing->push_back(op.getName().getStringRef().str() + " (" + graph::nodeName(op.getLoc()) + ")");
       return llvm::Error::success();
     }
     auto value = run.find(op.getResult(0));
@@ -126,7 +132,8 @@ struct Sweep {
 
 } // namespace
 
-llvm::Expected<Values> backward(Block &block, const Values &values, const Values &seeds, const Symbols &symbols, const BackwardOptions &options) {
+llvm::Expected<Values> backward(Block &block, const Values &values, const Values &seeds, const Symbols &symbols,
+                                const BackwardOptions &options) {
   Sweep sweep(values, symbols, options, seeds);
   sweep.outer = &block;
   if (options.wanted) sweep.markRelevant(block);
@@ -134,7 +141,8 @@ llvm::Expected<Values> backward(Block &block, const Values &values, const Values
   return sweep.result();
 }
 
-llvm::Expected<Values> backward(ArrayRef<Operation *> ops, const Values &values, const Values &seeds, const Symbols &symbols, const BackwardOptions &options) {
+llvm::Expected<Values> backward(ArrayRef<Operation *> ops, const Values &values, const Values &seeds,
+                                const Symbols &symbols, const BackwardOptions &options) {
   Sweep sweep(values, symbols, options, seeds);
   if (options.wanted) {
     sweep.relevant.insert(options.wanted->begin(), options.wanted->end());

@@ -1,5 +1,6 @@
-// Forward evaluation of blocks. In: a block of graph ops and tensors for its arguments. Out: every SSA value of the run, bodies of layers and groups
-// included. Shapes come from the result types' symbolic dims under the symbols that the inputs bind; a shape that does not fit is a Failure.
+// Forward evaluation of blocks. In: a block of graph ops and tensors for its arguments. Out: every SSA value of the
+// run, bodies of layers and groups included. Shapes come from the result types' symbolic dims under the symbols that
+// the inputs bind; a shape that does not fit is a Failure.
 #include "compiler/reference/Evaluator.h"
 #include "compiler/graph/Failure.h"
 #include "compiler/reference/Ops.h"
@@ -19,18 +20,22 @@ static std::string argumentName(BlockArgument argument) {
   Operation *parent = argument.getOwner()->getParentOp();
   if (auto attrs = parent ? parent->getAttrOfType<ArrayAttr>("arg_attrs") : ArrayAttr())
     if (argument.getArgNumber() < attrs.size())
-      if (auto name = cast<DictionaryAttr>(attrs[argument.getArgNumber()]).getAs<StringAttr>(graph::kNameAttr)) return name.str();
+      if (auto name = cast<DictionaryAttr>(attrs[argument.getArgNumber()]).getAs<StringAttr>(graph::kNameAttr))
+        return name.str();
   return "input " + std::to_string(argument.getArgNumber());
 }
 
 llvm::Expected<Symbols> bindSymbols(Block &entry, ArrayRef<Tensor> inputs) {
   Symbols symbols;
   if (inputs.size() != entry.getNumArguments())
-    return refuse("the graph has " + std::to_string(entry.getNumArguments()) + " inputs, " + std::to_string(inputs.size()) + " were given");
+    return refuse("the graph has " + std::to_string(entry.getNumArguments()) + " inputs, " +
+                  std::to_string(inputs.size()) + " were given");
   for (auto [argument, input] : llvm::zip(entry.getArguments(), inputs)) {
     Dims dims = graph::dimsOf(argument);
     if (dims.size() != input.shape.size())
-      return refuse("input has rank " + std::to_string(input.shape.size()) + ", the graph wants " + std::to_string(dims.size())).ofTensor(argumentName(argument));
+      return refuse("input has rank " + std::to_string(input.shape.size()) + ", the graph wants " +
+                    std::to_string(dims.size()))
+          .ofTensor(argumentName(argument));
     for (auto [dim, size] : llvm::zip(dims, input.shape)) {
       auto names = dim.symbols();
       if (names.size() == 1 && dim == Dim::symbol(names[0])) symbols.try_emplace(names[0], size);
@@ -43,12 +48,14 @@ llvm::Expected<Symbols> bindSymbols(Block &entry, ArrayRef<Tensor> inputs) {
         return at == symbols.end() ? std::nullopt : std::optional<int64_t>(at->second);
       });
       if (value && *value != size)
-        return refuse("input has shape " + text(input.shape) + ", but " + dim.str() + " is " + std::to_string(*value)).ofTensor(argumentName(argument));
+        return refuse("input has shape " + text(input.shape) + ", but " + dim.str() + " is " + std::to_string(*value))
+            .ofTensor(argumentName(argument));
     }
   return symbols;
 }
 
-llvm::Expected<SmallVector<Tensor>> evaluateOp(Operation *op, ArrayRef<const Tensor *> operands, const Symbols &symbols) {
+llvm::Expected<SmallVector<Tensor>> evaluateOp(Operation *op, ArrayRef<const Tensor *> operands,
+                                               const Symbols &symbols) {
   const Row *row = findRow(op->getName().getStringRef());
   std::string name = graph::nodeName(op->getLoc());
   if (!row) return refuse("the reference does not know " + op->getName().getStringRef().str()).atNode(name);
@@ -62,7 +69,9 @@ llvm::Expected<SmallVector<Tensor>> evaluateOp(Operation *op, ArrayRef<const Ten
     return refuse(op->getName().getStringRef().str() + ": " + why).atNode(name);
   }
   if (result->shape != *shape)
-    return refuse(op->getName().getStringRef().str() + " gives " + text(result->shape) + ", its type says " + text(*shape)).atNode(name);
+    return refuse(op->getName().getStringRef().str() + " gives " + text(result->shape) + ", its type says " +
+                  text(*shape))
+        .atNode(name);
   SmallVector<Tensor> results;
   results.push_back(std::move(*result));
   return results;
@@ -70,8 +79,8 @@ llvm::Expected<SmallVector<Tensor>> evaluateOp(Operation *op, ArrayRef<const Ten
 
 namespace {
 
-/// Which values an op reads last, by the ancestor of their last reader in the block that they are defined in; one without readers is its own last.
-/// What a terminator reads stays: it leaves the block.
+/// Which values an op reads last, by the ancestor of their last reader in the block that they are defined in; one
+/// without readers is its own last. What a terminator reads stays: it leaves the block.
 llvm::DenseMap<Operation *, SmallVector<Value>> lastReads(Block &block) {
   llvm::DenseMap<Operation *, SmallVector<Value>> reads;
   auto note = [&](Value value, Operation *definition) {
@@ -99,7 +108,8 @@ struct Run {
   Values values;
   Block *outer;
 
-  Run(const EvaluateOptions &options, Symbols symbols, Block *outer) : options(options), symbols(std::move(symbols)), outer(outer) {}
+  Run(const EvaluateOptions &options, Symbols symbols, Block *outer)
+      : options(options), symbols(std::move(symbols)), outer(outer) {}
 
   const Tensor *find(Value value) const {
     auto at = values.find(value);
@@ -114,7 +124,9 @@ struct Run {
     if (at == dropAfter.end()) return;
     for (Value value : at->second) {
       auto kept = values.find(value);
-      if (kept != values.end() && bytesOf(kept->second) > options.largest && !(options.keep && options.keep->contains(value))) values.erase(kept);
+      if (kept != values.end() && bytesOf(kept->second) > options.largest &&
+          !(options.keep && options.keep->contains(value)))
+        values.erase(kept);
     }
   }
 
@@ -133,7 +145,9 @@ struct Run {
     SmallVector<const Tensor *> operands;
     for (Value operand : op.getOperands()) {
       operands.push_back(find(operand));
-      if (!operands.back()) return refuse("an operand of " + op.getName().getStringRef().str() + " has no value").atNode(graph::nodeName(op.getLoc()));
+      if (!operands.back())
+        return refuse("an operand of " + op.getName().getStringRef().str() + " has no value")
+            .atNode(graph::nodeName(op.getLoc()));
     }
     auto results = evaluateOp(&op, operands, symbols);
     if (!results) return results.takeError();
@@ -146,7 +160,9 @@ struct Run {
     Block &body = op.getRegion(0).front();
     for (auto [argument, operand] : llvm::zip(body.getArguments(), op.getOperands())) {
       const Tensor *value = find(operand);
-      if (!value) return refuse("an operand of " + op.getName().getStringRef().str() + " has no value").atNode(graph::nodeName(op.getLoc()));
+      if (!value)
+        return refuse("an operand of " + op.getName().getStringRef().str() + " has no value")
+            .atNode(graph::nodeName(op.getLoc()));
       Tensor copy = *value;
       values[argument] = std::move(copy);
     }
@@ -161,7 +177,8 @@ struct Run {
 
 } // namespace
 
-static llvm::Expected<Values> evaluate(Block &block, ArrayRef<Tensor> inputs, const Symbols *given, const EvaluateOptions &options) {
+static llvm::Expected<Values> evaluate(Block &block, ArrayRef<Tensor> inputs, const Symbols *given,
+                                       const EvaluateOptions &options) {
   auto symbols = bindSymbols(block, inputs);
   if (!symbols) return symbols.takeError();
   for (auto &entry : given ? *given : Symbols()) symbols->try_emplace(entry.getKey(), entry.getValue());
@@ -178,7 +195,9 @@ llvm::Expected<Values> evaluate(Block &block, ArrayRef<Tensor> inputs, const Val
   return evaluate(block, inputs, given, options);
 }
 
-llvm::Expected<Values> evaluate(Block &block, ArrayRef<Tensor> inputs, const EvaluateOptions &options) { return evaluate(block, inputs, nullptr, options); }
+llvm::Expected<Values> evaluate(Block &block, ArrayRef<Tensor> inputs, const EvaluateOptions &options) {
+  return evaluate(block, inputs, nullptr, options);
+}
 
 uint64_t bytesOfRun(Block &block, const Symbols &symbols) {
   uint64_t total = 0;
@@ -189,7 +208,9 @@ uint64_t bytesOfRun(Block &block, const Symbols &symbols) {
       return at == symbols.end() ? std::nullopt : std::optional<int64_t>(at->second);
     });
     uint64_t bytes;
-    known = known && count && *count >= 0 && !__builtin_mul_overflow(uint64_t(8), static_cast<uint64_t>(*count), &bytes) && !__builtin_add_overflow(total, bytes, &total);
+    known = known && count && *count >= 0 &&
+            !__builtin_mul_overflow(uint64_t(8), static_cast<uint64_t>(*count), &bytes) &&
+            !__builtin_add_overflow(total, bytes, &total);
   };
   for (Value argument : block.getArguments()) add(argument);
   block.walk([&](Operation *op) {

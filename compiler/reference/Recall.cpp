@@ -1,4 +1,5 @@
-// Computing again (Recall.h). In: a value. Out: its tensor. Recursion goes as deep as the chain of values that were not kept.
+// Computing again (Recall.h). In: a value. Out: its tensor. Recursion goes as deep as the chain of values that were not
+// kept.
 #include "compiler/reference/Recall.h"
 #include "compiler/graph/Failure.h"
 
@@ -18,7 +19,8 @@ llvm::Expected<const Tensor *> Recall::find(Value value) {
     return refuse("an input of the run has no value");
   }
   Operation *op = value.getDefiningOp();
-  if (op->getNumRegions()) return find(op->getRegion(0).front().getTerminator()->getOperand(cast<OpResult>(value).getResultNumber()));
+  if (op->getNumRegions())
+    return find(op->getRegion(0).front().getTerminator()->getOperand(cast<OpResult>(value).getResultNumber()));
   SmallVector<const Tensor *> operands;
   for (Value operand : op->getOperands()) {
     auto tensor = find(operand);

@@ -1,5 +1,6 @@
-/* What LLVM may call on its own: memory functions, float remainders, and conversions that a level has no instruction for. In and out as in libc and
- * compiler-rt. The back end keeps these, the linker drops the unused ones. Must hold: no builtin is recognised here (memcpy must not become a call to memcpy). */
+/* What LLVM may call on its own: memory functions, float remainders, and conversions that a level has no instruction
+ * for. In and out as in libc and compiler-rt. The back end keeps these, the linker drops the unused ones. Must hold: no
+ * builtin is recognised here (memcpy must not become a call to memcpy). */
 #include "kernels/cpu/kernels.h"
 #include <stddef.h>
 
@@ -36,7 +37,8 @@ TARE_SUPPORT void *memmove(void *to, const void *from, size_t bytes) {
   unsigned char *d = to;
   const unsigned char *s = from;
   size_t i = 0;
-  if ((uintptr_t)to - (uintptr_t)from >= bytes) { /* upwards is safe: each block is read before anything above it is written */
+  /* Upwards is safe: each block is read before anything above it is written. */
+  if ((uintptr_t)to - (uintptr_t)from >= bytes) {
     for (; i + 32 <= bytes; i += 32) *(Block *)(d + i) = *(const Block *)(s + i);
     for (; i < bytes; ++i) d[i] = s[i];
   } else {
@@ -76,9 +78,11 @@ TARE_SUPPORT double fmod(double x, double y) {
   a.u = sign | (eb > 0 ? (ma & ((1ull << 52) - 1)) | (uint64_t)eb << 52 : ma >> (1 - eb));
   return a.f;
 }
-TARE_SUPPORT float fmodf(float x, float y) { return (float)fmod(x, y); } /* exact: the remainder of two floats is a float */
+/* Exact: the remainder of two floats is a float. */
+TARE_SUPPORT float fmodf(float x, float y) { return (float)fmod(x, y); }
 
-/* Round to nearest, ties to even; NaN stays NaN. The result is the 16 bits, returned as compiler-rt does: in the low half of an SSE register. */
+/* Round to nearest, ties to even; NaN stays NaN. The result is the 16 bits, returned as compiler-rt does: in the low
+ * half of an SSE register. */
 static uint16_t bf16_bits(float x) {
   union { float f; uint32_t u; } v = {x};
   if (x != x) return (uint16_t)(v.u >> 16 | 0x40);
@@ -88,8 +92,9 @@ TARE_SUPPORT __bf16 __truncsfbf2(float x) {
   union { uint16_t u; __bf16 b; } v = {bf16_bits(x)};
   return v.b;
 }
-/* A double as the float next to it whose last bit is 1, unless it is a float itself: a second rounding, to 16 bits, then gives what rounding once would.
- * A finite double beyond f32 becomes the largest float, which is odd and rounds to infinity. */
+/* A double as the float next to it whose last bit is 1, unless it is a float itself: a second rounding, to 16 bits,
+ * then gives what rounding once would. A finite double beyond f32 becomes the largest float, which is odd and rounds to
+ * infinity. */
 static float round_to_odd(double x) {
   union { float f; uint32_t u; } v = {(float)x};
   const double back = v.f, magnitude = x < 0 ? -x : x, rounded = back < 0 ? -back : back;

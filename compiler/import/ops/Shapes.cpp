@@ -39,7 +39,9 @@ void reshape(NodeImport &n) {
   for (auto [i, entry] : llvm::enumerate(*target)) {
     Dim d = entry;
     if (entry.isConstant(0) && !allowZero) {
-      if (static_cast<int64_t>(i) >= n.rank(0)) return n.fail("shape " + to + " has a 0 at position " + std::to_string(i) + ", the input " + from + " has no such dimension");
+      if (static_cast<int64_t>(i) >= n.rank(0))
+        return n.fail("shape " + to + " has a 0 at position " + std::to_string(i) + ", the input " + from +
+                      " has no such dimension");
       d = n.dims(0)[i];
     } else if (entry.isConstant(-1)) {
       if (inferred >= 0) return n.fail("shape " + to + " has two -1");
@@ -58,11 +60,13 @@ void reshape(NodeImport &n) {
     Dim rest = Dim::floorDiv(total, known);
     if (!(rest * known == total)) {
       if (total.constant() && known.constant()) return n.fail(from + " cannot be reshaped to " + to);
-      n.g.require("equal", total, rest * known, where + "the size of " + from + " must be a multiple of " + known.str());
+      n.g.require("equal", total, rest * known,
+                  where + "the size of " + from + " must be a multiple of " + known.str());
     }
     dims[inferred] = rest;
   } else if (!(known == total)) {
-    if (total.constant() && known.constant()) return n.fail(from + " cannot be reshaped to " + to + ": " + total.str() + " and " + known.str() + " elements");
+    if (total.constant() && known.constant())
+      return n.fail(from + " cannot be reshaped to " + to + ": " + total.str() + " and " + known.str() + " elements");
     n.g.require("equal", total, known, where + from + " must have as many elements as " + text(dims));
   }
   n.out(0, n.reshape(n.in(0), dims));
@@ -90,12 +94,16 @@ void squeeze(NodeImport &n) {
   Dims dims;
   for (auto [i, d] : llvm::enumerate(n.dims(0))) {
     if (!list && !d.constant())
-      return n.fail("without axes it would remove dimension " + std::to_string(i) + " (" + d.str() + ") in runs in which that is 1 and keep it in others: the rank of " + text(n.dims(0)) +
+      return n.fail("without axes it would remove dimension " + std::to_string(i) + " (" + d.str() +
+                    ") in runs in which that is 1 and keep it in others: the rank of " + text(n.dims(0)) +
                     " after it is not known; export the model with axes");
     bool named = llvm::is_contained(axes, static_cast<int64_t>(i));
-    if (named && d.constant() && !d.isConstant(1)) return n.fail("dimension " + std::to_string(i) + " of " + text(n.dims(0)) + " is not 1");
+    if (named && d.constant() && !d.isConstant(1))
+      return n.fail("dimension " + std::to_string(i) + " of " + text(n.dims(0)) + " is not 1");
     if (named && !d.constant())
-      n.g.require("equal", d, 1, "node '" + graph::nodeName(n.location) + "' (Squeeze, tensor '" + n.proto.output(0) + "'): " + d.str() + " must be 1");
+      n.g.require("equal", d, 1,
+                  "node '" + graph::nodeName(n.location) + "' (Squeeze, tensor '" + n.proto.output(0) +
+                      "'): " + d.str() + " must be 1");
     if (list ? !named : !d.isConstant(1)) dims.push_back(d);
   }
   n.out(0, n.reshape(n.in(0), dims));
@@ -124,7 +132,8 @@ void expand(NodeImport &n) {
   if (n.failed()) return;
   if (to == n.in(0).getType()) return n.out(0, n.in(0));
   Dims content;
-  if (auto *x = n.content(0); x && x->size() == 1 && dims.size() == 1 && dims[0].constant() && *dims[0].constant() <= kMaxContent)
+  if (auto *x = n.content(0);
+      x && x->size() == 1 && dims.size() == 1 && dims[0].constant() && *dims[0].constant() <= kMaxContent)
     content.assign(*dims[0].constant(), (*x)[0]);
   if (!content.empty() && n.outContent(0, n.element(0), dims, content)) return;
   n.out(0, n.emit<graph::ExpandOp>(to, n.in(0)));
