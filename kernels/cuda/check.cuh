@@ -39,6 +39,24 @@ template <class Shape> struct Int4Panels {
     }
   }
 };
+/// Prototypes in int8: 32 bytes per step, scales as for int4.
+template <class Shape> struct Int8Panels {
+  global<const signed char> q;
+  global<const float> scale;
+  TARE_DEVICE void load(float (&w)[32], i64 panel, int d) const {
+    const i64 at = (panel * ((Shape::kWidth + Shape::kGroup - 1) / Shape::kGroup) + d / Shape::kGroup) * 32;
+#pragma unroll
+    for (int c = 0; c < 32; c += 16) {
+      const vec<signed char, 16> bytes = q.template readVector<16>((panel * Shape::kWidth + d) * 32 + c);
+#pragma unroll
+      for (int e = 0; e < 16; e += 4) {
+        const vec<float, 4> s = scale.template readVector<4>(at + c + e);
+#pragma unroll
+        for (int f = 0; f < 4; ++f) w[c + e + f] = static_cast<float>(bytes[e + f]) * s[f];
+      }
+    }
+  }
+};
 /// Prototypes as stored in the model: the dense form.
 template <class Shape, class W> struct FloatPanels {
   global<const W> w;
@@ -52,7 +70,7 @@ template <class Shape, class W> struct FloatPanels {
   }
 };
 
-/// Everything about the request; positions are absolute. A row is batch element * tokens + token, at position past + token.
+/// Everything about the request, with the window test left to the kernel; positions are absolute. A row is batch element * tokens + token, at position past + token.
 struct CheckRun {
   global<const int> anchors;   // [batch][anchorCount], -1 is padding; null pointer: no anchors were given, every row is evaluated
   i64 anchorCount;
@@ -62,6 +80,25 @@ struct CheckRun {
   global<u32> last;            // [batch]: bits of the last row, for the next call
   TARE_DEVICE bool dense() const { return !anchors; }
   TARE_DEVICE i64 firstOf(i64 element) const { return first ? first.read(element) : 0; }
+};
+/// The same when the evaluated rows were listed before the launch (the engine's runtime does, for all checks of a run at once).
+struct ListedRun {
+  global<const i64> rows; // ascending
+  i64 count;              // -1: no anchors were given, every row is evaluated
+  i64 tokens;
+  global<const u32> carried;
+  global<u32> last;
+  TARE_DEVICE bool dense() const { return count < 0; }
+  /// The first entry of the list that is at least `row`.
+  TARE_DEVICE i64 firstAtLeast(i64 row) const {
+    i64 low = 0, high = count;
+    while (low < high) {
+      const i64 middle = (low + high) / 2;
+      if (rows.read(middle) < row) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
 };
 
 /// Stage 1, one thread per row: is the position the first one or inside the window before an anchor?
@@ -73,6 +110,15 @@ template <class Shape> TARE_DEVICE bool in_window(const CheckRun &run, i64 row) 
     if (position < anchor && position >= anchor - Shape::kWindow) return true;
   }
   return false;
+}
+template <class Shape> TARE_DEVICE bool in_window(const ListedRun &run, i64 row) {
+  const i64 at = run.firstAtLeast(row);
+  return at < run.count && run.rows.read(at) == row;
+}
+template <class Shape> TARE_DEVICE i64 carrying_row(const ListedRun &run, i64 row) {
+  const i64 at = run.firstAtLeast(row);
+  const i64 before = at > 0 ? run.rows.read(at - 1) : -1;
+  return before >= row / run.tokens * run.tokens ? before : -1;
 }
 /// The last evaluated row of the same batch element before `row`, or -1 when that lies before this call. All lanes of a warp, which share the anchors.
 template <class Shape> TARE_DEVICE i64 carrying_row(const CheckRun &run, i64 row) {
@@ -156,8 +202,8 @@ TARE_DEVICE void evaluate_rows(global<const H> h, shared<int> list, int count, i
 }
 
 /// All stages before the GEMM: tile.write(r, bits) for the rows [row, row + 64) below `rows`. 128 threads; scratch lies at byte 0 of shared memory. Ends with a barrier.
-template <class Shape, class H, class Sparse, class Dense>
-TARE_DEVICE void check_tile(global<const H> h, i64 rows, i64 row, const CheckRun &run, const Sparse &sparse, const Dense &dense, global<const float> p, global<const float> tau, shared<u32> tile) {
+template <class Shape, class H, class Run, class Sparse, class Dense>
+TARE_DEVICE void check_tile(global<const H> h, i64 rows, i64 row, const Run &run, const Sparse &sparse, const Dense &dense, global<const float> p, global<const float> tau, shared<u32> tile) {
   const u32 t = thread_index();
   const shared<float> distance = shared_at<float>(0, Shape::kDistanceBytes / 4);
   const shared<int> list = shared_at<int>(Shape::kDistanceBytes, Shape::kList);
@@ -216,8 +262,8 @@ template <class Shape> TARE_DEVICE float check_bias(u32 bits, global<const float
 
 /// Stage 6 in f32. Blocks: (ceil(n / (64 columnTiles)), ceil(m / 64)); a block does `columnTiles` tiles of its rows, so that the check is evaluated once for all of
 /// them. `epilogue(row, column, sum, bits)`.
-template <class Shape, class W, class Out, class Sparse, class Dense, class Epilogue>
-TARE_DEVICE void gemm_f32_checked(global<const float> h, global<const W> b, global<Out> out, i64 m, i64 n, i64 columnTiles, const CheckRun &run, const Sparse &sparse, const Dense &dense,
+template <class Shape, class W, class Out, class Run, class Sparse, class Dense, class Epilogue>
+TARE_DEVICE void gemm_f32_checked(global<const float> h, global<const W> b, global<Out> out, i64 m, i64 n, i64 columnTiles, const Run &run, const Sparse &sparse, const Dense &dense,
                                   global<const float> p, global<const float> tau, Epilogue epilogue) {
   constexpr u32 kTile = GemmF32::kSharedBytes<W> > Shape::kScratchBytes ? GemmF32::kSharedBytes<W> : Shape::kScratchBytes;
   const shared<u32> tile = shared_at<u32>(kTile, Shape::kRows);
@@ -231,8 +277,8 @@ TARE_DEVICE void gemm_f32_checked(global<const float> h, global<const W> b, glob
 template <class Shape, class W>
 constexpr u32 kGemmF32CheckedBytes = (GemmF32::kSharedBytes<W> > Shape::kScratchBytes ? GemmF32::kSharedBytes<W> : Shape::kScratchBytes) + Shape::kRows * 4;
 /// Stage 6 on tensor cores; T is f16 or bf16.
-template <class Shape, class T, class H, class Out, class Sparse, class Dense, class Epilogue>
-TARE_DEVICE void gemm_mma_checked(global<const H> h, global<const T> b, global<Out> out, i64 m, i64 n, i64 columnTiles, const CheckRun &run, const Sparse &sparse, const Dense &dense,
+template <class Shape, class T, class H, class Out, class Run, class Sparse, class Dense, class Epilogue>
+TARE_DEVICE void gemm_mma_checked(global<const H> h, global<const T> b, global<Out> out, i64 m, i64 n, i64 columnTiles, const Run &run, const Sparse &sparse, const Dense &dense,
                                   global<const float> p, global<const float> tau, Epilogue epilogue) {
   constexpr u32 kTile = GemmMma::kSharedBytes > Shape::kScratchBytes ? GemmMma::kSharedBytes : Shape::kScratchBytes;
   const shared<u32> tile = shared_at<u32>(kTile, Shape::kRows);

@@ -3,7 +3,7 @@
 #include "kernels/cuda/attention_f32.cuh"
 #include "kernels/cuda/attention_mma.cuh"
 
-using namespace tare;
+namespace tare {
 
 #define TARE_ATTENTION_F32(KERNEL, NAME, D, V)                                                                                                                              \
   KERNEL(128) NAME(global<const float> q, global<const float> k, global<const float> v, global<const float> mask, global<float> out, Attention a, bool causal) { \
@@ -25,3 +25,5 @@ TARE_ATTENTION_MMA(TARE_KERNEL, attention_mma_f16_64, 64, f16)
 TARE_ATTENTION_MMA(TARE_KERNEL, attention_mma_bf16_64, 64, bf16)
 TARE_ATTENTION_MMA(TARE_KERNEL, attention_mma_f16_80, 80, f16)
 TARE_ATTENTION_MMA(TARE_WIDE_KERNEL, attention_mma_bf16_128, 128, bf16)
+
+} // namespace tare

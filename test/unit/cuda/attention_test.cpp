@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <random>
 
+using namespace tare;
 using test::Buffer;
 using test::run;
 

@@ -1,7 +1,7 @@
 // Instances of the fused check: compiled by nvcc for every architecture (cubins_test.sh) and run on the emulator (check_test.cpp), the same text.
 #include "kernels/cuda/check.cuh"
 
-using namespace tare;
+namespace tare {
 
 using SmallCheck = CheckShape<3, 64, 128>;       // contract-lm's: D = 128, FFN of 512 columns
 using OddCheck = CheckShape<5, 40, 72, 16, 4>;   // nothing is a multiple of anything
@@ -10,6 +10,11 @@ using WideCheck = CheckShape<3, 384, 384>;       // attached to MiniLM: D = 384,
 TARE_KERNEL(128) ffn_up_checked_f32(global<const float> h, global<const float> b, global<const float> bias, global<const float> e, global<const u8> q, global<const float> scale,
                                     global<const float> dense, global<const float> p, global<const float> tau, global<float> out, i64 m, i64 n, i64 columnTiles, CheckRun run) {
   gemm_f32_checked<SmallCheck>(h, b, out, m, n, columnTiles, run, Int4Panels<SmallCheck>{q, scale}, FloatPanels<SmallCheck, float>{dense}, p, tau,
+                               [=](i64, i64 c, float v, u32 bits) { return gelu_erf(v + bias.read(c) + check_bias<SmallCheck>(bits, e, n, c)); });
+}
+TARE_KERNEL(128) ffn_up_checked_listed(global<const float> h, global<const float> b, global<const float> bias, global<const float> e, global<const signed char> q, global<const float> scale,
+                                       global<const float> dense, global<const float> p, global<const float> tau, global<float> out, i64 m, i64 n, i64 columnTiles, ListedRun run) {
+  gemm_f32_checked<SmallCheck>(h, b, out, m, n, columnTiles, run, Int8Panels<SmallCheck>{q, scale}, FloatPanels<SmallCheck, float>{dense}, p, tau,
                                [=](i64, i64 c, float v, u32 bits) { return gelu_erf(v + bias.read(c) + check_bias<SmallCheck>(bits, e, n, c)); });
 }
 TARE_KERNEL(128) ffn_up_checked_odd(global<const float> h, global<const float> b, global<const float> bias, global<const float> e, global<const u8> q, global<const float> scale,
@@ -22,3 +27,5 @@ TARE_KERNEL(128) ffn_up_checked_f16(global<const f16> h, global<const f16> b, gl
   gemm_mma_checked<WideCheck, f16>(h, b, out, m, n, columnTiles, run, Int4Panels<WideCheck>{q, scale}, FloatPanels<WideCheck, f16>{dense}, p, tau,
                                    [=](i64, i64 c, float v, u32 bits) { return gelu_erf(v + bias.read(c) + check_bias<WideCheck>(bits, e, n, c)); });
 }
+
+} // namespace tare

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 #include <random>
 
+using namespace tare;
 using test::Buffer;
 using test::run;
 
@@ -27,6 +28,13 @@ struct Request {
   std::vector<u32> carried = {};
 };
 
+bool evaluates(const Request &request, int window, i64 b, i64 t) {
+  const i64 position = request.past + t;
+  bool evaluated = position == (request.first.empty() ? 0 : request.first[b]);
+  for (int a : request.anchors[b]) evaluated |= a >= 0 && position < a && position >= a - window;
+  return evaluated;
+}
+
 /// One model: weights, their int4 form, and thresholds for a set of rows.
 template <class Shape, class T> struct Model {
   static constexpr int K = Shape::kHeads, R = Shape::kRank, D = Shape::kWidth, P = Shape::kPanels, G = (D + Shape::kGroup - 1) / Shape::kGroup;
@@ -36,13 +44,13 @@ template <class Shape, class T> struct Model {
   std::vector<int> q;
   std::vector<float> scale;
 
-  Model(i64 n, std::mt19937 &random) : n(n), b(randomOf<T>(D * n, random)), w(randomOf<T>(K * R * D, random)), bias(randomOf<float>(n, random)), e(randomOf<float>(K * n, random)),
+  Model(i64 n, std::mt19937 &random, float most = 7) : n(n), b(randomOf<T>(D * n, random)), w(randomOf<T>(K * R * D, random)), bias(randomOf<float>(n, random)), e(randomOf<float>(K * n, random)),
                                       p(randomOf<float>(K * R, random)), tau(K), q(K * R * D), scale(K * R * G) {
     for (int row = 0; row < K * R; ++row)
       for (int g = 0; g < G; ++g) {
         float largest = 0;
         for (int d = g * Shape::kGroup; d < std::min(D, (g + 1) * Shape::kGroup); ++d) largest = std::max(largest, std::fabs(to_float(w[row * D + d])));
-        scale[row * G + g] = largest / 7;
+        scale[row * G + g] = largest / most;
         for (int d = g * Shape::kGroup; d < std::min(D, (g + 1) * Shape::kGroup); ++d) q[row * D + d] = static_cast<int>(std::lround(to_float(w[row * D + d]) / scale[row * G + g]));
       }
   }
@@ -77,7 +85,7 @@ template <class Shape, class T> struct Model {
       for (i64 c = 0; c < n; ++c) packed[(c / 32 * D + r) * 32 + c % 32] = b[r * n + c];
     return packed;
   }
-  std::vector<u8> int4() const {
+  std::vector<u8> int4() const { // of what fits: int8 models have no use for it
     std::vector<u8> packed(static_cast<size_t>(K) * P * D * 16, 0x88);
     for (int k = 0; k < K; ++k)
       for (int r = 0; r < R; ++r)
@@ -97,12 +105,15 @@ template <class Shape, class T> struct Model {
   }
 };
 
-template <class Shape, class T, class Kernel> void check(const char *name, Kernel kernel, i64 n, i64 columnTiles, u32 sharedBytes, double tolerance, const Request &request, bool counted = false) {
+/// Which form of the kernel: the window test inside and int4, or rows listed before the launch and int8.
+enum class Form { Anchors, Listed };
+
+template <class Shape, class T, Form form = Form::Anchors, class Kernel> void check(const char *name, Kernel kernel, i64 n, i64 columnTiles, u32 sharedBytes, double tolerance, const Request &request, bool counted = false) {
   constexpr int K = Shape::kHeads, D = Shape::kWidth;
   SCOPED_TRACE(testing::Message() << name << " B=" << request.batch << " tokens=" << request.tokens << " past=" << request.past << " seed=" << test::seed());
   std::mt19937 random(static_cast<unsigned>(test::seed() + request.tokens));
   const i64 m = request.batch * request.tokens;
-  Model<Shape, T> model(n, random);
+  Model<Shape, T> model(n, random, form == Form::Listed ? 127 : 7);
   auto h = randomOf<T>(m * D, random);
   model.choose(h, m, !request.given);
 
@@ -122,7 +133,17 @@ template <class Shape, class T, class Kernel> void check(const char *name, Kerne
   CheckRun r{request.given ? global<const int>(danchors) : global<const int>(), static_cast<i64>(most), request.first.empty() ? global<const int>() : global<const int>(first),
              request.tokens, request.past, carried, last};
   emu::Geometry g{{static_cast<u32>((n + 64 * columnTiles - 1) / (64 * columnTiles)), static_cast<u32>((m + 63) / 64), 1}, {128, 1, 1}, sharedBytes};
-  auto o = run(name, g, [&] { kernel(dh, db, bias, e, q, scale, ddense, p, tau, out, m, n, columnTiles, r); }, counted);
+  std::vector<i64> listed;
+  for (i64 row = 0; row < m; ++row)
+    if (evaluates(request, Shape::kWindow, row / request.tokens, row % request.tokens)) listed.push_back(row);
+  const i64 listedCount = request.given ? static_cast<i64>(listed.size()) : -1;
+  listed.push_back(0); // a buffer is never empty
+  Buffer<i64> rows(listed, "rows");
+  Buffer<signed char> q8(model.template rows32<signed char>(D, 0, [&](int row, int d) { return static_cast<signed char>(model.q[row * D + d]); }), "q8");
+  auto o = run(name, g, [&] {
+    if constexpr (form == Form::Listed) kernel(dh, db, bias, e, q8, scale, ddense, p, tau, out, m, n, columnTiles, ListedRun{rows, listedCount, request.tokens, carried, last});
+    else kernel(dh, db, bias, e, q, scale, ddense, p, tau, out, m, n, columnTiles, r);
+  }, counted);
   ASSERT_EQ(static_cast<int>(o.fault()), 0) << o.text();
   if (counted) test::print(name, o);
 
@@ -130,10 +151,8 @@ template <class Shape, class T, class Kernel> void check(const char *name, Kerne
   for (i64 b = 0; b < request.batch; ++b) {
     u32 bits = carried[b];
     for (i64 t = 0; t < request.tokens; ++t) {
-      const i64 position = request.past + t, row = b * request.tokens + t;
-      bool evaluated = !request.given || position == (request.first.empty() ? 0 : request.first[b]);
-      if (request.given)
-        for (int a : request.anchors[b]) evaluated |= a >= 0 && position < a && position >= a - Shape::kWindow;
+      const i64 row = b * request.tokens + t;
+      bool evaluated = !request.given || evaluates(request, Shape::kWindow, b, t);
       u32 own = 0;
       for (int k = 0; k < K; ++k) own |= static_cast<u32>(model.distance(h.data() + row * D, k, !request.given) < model.tau[k]) << k;
       if (evaluated) bits = own, ++evaluations;
@@ -166,6 +185,9 @@ TEST(CudaCheck, FusedF32) {
 }
 TEST(CudaCheck, FusedOddSizes) {
   for (const Request &r : requests) check<OddCheck, float>("ffn_up_checked_odd", ffn_up_checked_odd, 150, 2, kGemmF32CheckedBytes<OddCheck, float>, 1e-4, r);
+}
+TEST(CudaCheck, RowsListedBefore) {
+  for (const Request &r : requests) check<SmallCheck, float, Form::Listed>("ffn_up_checked_listed", ffn_up_checked_listed, 200, 2, kGemmF32CheckedBytes<SmallCheck, float>, 1e-4, r);
 }
 TEST(CudaCheck, FusedTensorCores) { check<WideCheck, f16>("ffn_up_checked_f16", ffn_up_checked_f16, 128, 2, kGemmMmaCheckedBytes<WideCheck>, 2e-3, requests[3]); }
 

@@ -1,7 +1,7 @@
 // Instances of the GEMM templates: compiled by nvcc for every architecture (cubins_test.sh) and run on the emulator (gemm_test.cpp), the same text.
 #include "kernels/cuda/gemm_mma.cuh"
 
-using namespace tare;
+namespace tare {
 
 TARE_KERNEL(128) gemm_f32_bias(global<const float> a, global<const float> b, global<const float> bias, global<float> out, i64 m, i64 n, i64 k) {
   gemm_f32(a, k, b, out, m, n, k, [=](i64, i64 c, float v) { return v + bias.read(c); });
@@ -21,3 +21,5 @@ TARE_KERNEL(128) gemm_mma_bf16_gelu(global<const bf16> a, global<const bf16> b, 
 TARE_KERNEL(128) gemm_mma_f16_rounding(global<const float> a, global<const f16> b, global<const float> bias, global<f16> out, i64 m, i64 n, i64 k) {
   gemm_mma<f16>(a, k, b, out, m, n, k, [=](i64, i64 c, float v) { return v + bias.read(c); });
 }
+
+} // namespace tare

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <random>
 
+using namespace tare;
 using test::Buffer;
 using test::run;
 

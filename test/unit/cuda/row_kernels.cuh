@@ -1,7 +1,7 @@
 // Instances of the row and pointwise templates: compiled by nvcc for every architecture (cubins_test.sh) and run on the emulator (rows_test.cpp), the same text.
 #include "kernels/cuda/rows.cuh"
 
-using namespace tare;
+namespace tare {
 
 TARE_KERNEL(128) residual_layer_norm(global<const float> x, global<const float> residual, global<const float> scale, global<const float> bias, global<float> sum, global<float> out, i64 rows,
                                      i64 columns) {
@@ -44,3 +44,5 @@ TARE_KERNEL(128) rotary(global<float> x, global<const float> frequencies, i64 ro
 TARE_KERNEL(128) swiglu(global<const float> gate, global<const float> up, global<float> out, i64 count) {
   pointwise(count, [=](i64 i) { out.write(i, silu(gate.read(i)) * up.read(i)); });
 }
+
+} // namespace tare
