@@ -1,8 +1,10 @@
 // tare verify: three forms. MODEL ENGINE: the shadow run with a gate. --certificate ENGINE MODEL: the certificate is derived again from the source.
 // ENGINE: all hashes. In: files. Out: text or JSON; exit 4 when a gate, a certificate or a comparison fails. Holds: nothing is written.
+#include "compiler/checks/Calibration.h"
 #include "compiler/graph/Graph.h"
 #include "compiler/import/TensorFiles.h"
 #include "compiler/report/Writers.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/MLIRContext.h"
 #include "tools/tare/Certificate.h"
 #include "tools/tare/Commands.h"
@@ -88,15 +90,25 @@ struct CaseResult {
   double delta() const { return std::max(shadow.rate(), golden ? engineGolden.rate() - sourceGolden.rate() : 0); }
 };
 
+/// The case's arrays for inputs that engine and source share: `anchors` is the engine's own, and without it fidelity checks are those of the source.
+ArrayMap sharedInputs(const Sample &sample, mlir::ModuleOp source, const EngineHandle &engine) {
+  auto main = source.lookupSymbol<mlir::func::FuncOp>("main");
+  ArrayMap inputs;
+  for (auto &info : engine.inputs()) {
+    bool isOfSource = false;
+    for (unsigned i = 0; i < main.getNumArguments(); i++) isOfSource |= checks::inputName(main, i) == info.name;
+    auto found = sample.arrays.find(info.name);
+    if (isOfSource && found != sample.arrays.end()) inputs.insert(*found);
+  }
+  return inputs;
+}
+
 llvm::Expected<CaseResult> runCase(const Sample &sample, mlir::ModuleOp source, const EngineHandle &engine, bool masked) {
   CaseResult result{sample.label, {}, {}, {}, false, {}};
-  ArrayMap inputs;
+  ArrayMap inputs = sharedInputs(sample, source, engine);
   std::string missing;
-  for (auto &info : engine.inputs()) {
-    auto found = sample.arrays.find(info.name);
-    if (found != sample.arrays.end()) inputs.insert(*found);
-    else if (!info.optional) missing += (missing.empty() ? "" : ", ") + std::string(info.name);
-  }
+  for (auto &info : engine.inputs())
+    if (!info.optional && !sample.arrays.count(info.name)) missing += (missing.empty() ? "" : ", ") + std::string(info.name);
   if (!missing.empty()) return refuse("the case lacks the inputs " + missing).inFile(sample.label).withHint("it has: " + names(sample.arrays));
   auto expected = evaluateSource(source, inputs);
   if (!expected) return expected.takeError();
@@ -206,10 +218,7 @@ llvm::Error shadowRun(const std::string &model, const EngineHandle &engine, cons
   result.json["violation_rate_delta"] = worst;
   result.text += fmt::format("violation_rate_delta {:.4f}% (gate {:.4f}%)\n", 100 * worst, 100 * gate);
   if (worst <= gate || !worstCase) return llvm::Error::success();
-  ArrayMap inputs;
-  for (auto &info : engine.inputs())
-    if (auto found = worstCase->arrays.find(info.name); found != worstCase->arrays.end()) inputs.insert(*found);
-  auto where = firstDivergence(options, inputs);
+  auto where = firstDivergence(options, sharedInputs(*worstCase, *source->module, engine));
   std::string node = where ? where->node : "", text = where ? where->text : "the first diverging layer cannot be told: " + failureOf(where.takeError()).message;
   result.json["first_divergence"] = text;
   return fail(ExitCode::Gate, fmt::format("the engine differs from its source: violation_rate_delta {:.4f}% is above the gate of {:.4f}%; {}", 100 * worst, 100 * gate, text))
