@@ -36,7 +36,7 @@ class Verify(unittest.TestCase):
         golden = self.folder / "golden"
         golden.mkdir()
         logits = npy("<f4", [1, len(IDS), WIDTH], struct.pack("<%df" % len(self.logits), *self.logits))
-        write_npz(golden / "a.npz", {"input_ids": int64([1, len(IDS)], IDS), "logits": logits})
+        write_npz(golden / "a.npz", {"input_ids": int64([1, len(IDS)], IDS), "logits": logits, "anchors": npy("<i4", [1, 1], struct.pack("<i", 7))})  # anchors are the engine's own: left out
         done = subprocess.run([TARE, "verify", MODEL, ENGINE, "--golden", golden, "--gate", "100", "--json"], capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, done.stderr)
         case = json.loads(done.stdout)["cases"][0]["engine_golden"]
