@@ -113,6 +113,8 @@ public:
     dropRepeated();
   }
 
+  llvm::DenseSet<const checks::Rule *> used; ///< of both files
+
   std::vector<LayerGroup> take() {
     std::vector<LayerGroup> result;
     for (auto &entry : groups) result.push_back(std::move(entry.second));
@@ -146,6 +148,7 @@ private:
   void apply(const checks::Rules &rules, const checks::NodeFacts &node, StringRef source, SmallVectorImpl<Mark> &marks, bool &exempt) {
     for (const checks::Rule &rule : rules.rules)
       for (Mark &mark : rule.match(node, source)) {
+        used.insert(&rule);
         if (mark.role == "none") {
           exempt = true;
           return;
@@ -237,8 +240,11 @@ private:
 
 } // namespace
 
-std::vector<LayerGroup> collectMarks(Block &block, const BlockFacts &facts, const checks::Rules &user, const checks::Rules &defaults) {
-  return Collector(block, facts, user, defaults).take();
+std::vector<LayerGroup> collectMarks(Block &block, const BlockFacts &facts, const checks::Rules &user, const checks::Rules &defaults,
+                                     llvm::DenseSet<const checks::Rule *> &used) {
+  Collector collector(block, facts, user, defaults);
+  used = std::move(collector.used);
+  return collector.take();
 }
 
 } // namespace tare

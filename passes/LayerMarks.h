@@ -32,7 +32,8 @@ private:
 /// Module path of an op: graph.scope, PyTorch's name scopes, or the node's own name; empty when none of them has one.
 std::string modulePath(mlir::Operation *op);
 
-/// `user`: the rules file (may be empty); `defaults`: passes/default-rules.yaml.
-std::vector<LayerGroup> collectMarks(mlir::Block &block, const BlockFacts &facts, const checks::Rules &user, const checks::Rules &defaults);
+/// `user`: the rules file (may be empty); `defaults`: passes/default-rules.yaml. `used`: the user rules that matched a node.
+std::vector<LayerGroup> collectMarks(mlir::Block &block, const BlockFacts &facts, const checks::Rules &user, const checks::Rules &defaults,
+                                     llvm::DenseSet<const checks::Rule *> &used);
 
 } // namespace tare

@@ -36,7 +36,10 @@ struct MarkLayersPass : impl::MarkLayersPassBase<MarkLayersPass> {
       if (op.use_empty() && isPure(&op) && !op.hasTrait<OpTrait::IsTerminator>() && !isa<graph::ConstantOp>(op)) op.erase();
 
     BlockFacts facts(block);
-    std::vector<LayerGroup> groups = collectMarks(block, facts, *user, *defaults);
+    llvm::DenseSet<const checks::Rule *> used;
+    std::vector<LayerGroup> groups = collectMarks(block, facts, *user, *defaults, used);
+    for (const checks::Rule &rule : user->rules) // a misspelt rule must not pass for a model without candidates
+      if (!used.contains(&rule)) emitWarning(main.getLoc()) << "the rule at line " << rule.line << " of " << rules << " matches no node of the model";
     llvm::DenseSet<Operation *> marked;
     for (LayerGroup &group : groups) marked.insert(group.members.begin(), group.members.end());
     for (LayerGroup &group : groups) addUnmarkedBetween(group, facts, marked);

@@ -101,6 +101,7 @@ std::string glob(const YAML::Node &node, const std::string &key) {
 Rule rule(const YAML::Node &node) {
   if (!node.IsMap()) bad(node, "a rule must be a mapping");
   Rule r;
+  r.line = node.Mark().line + 1;
   for (const auto &entry : node) {
     std::string key = text(entry.first, "key");
     const YAML::Node &value = entry.second;

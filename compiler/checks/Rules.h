@@ -29,6 +29,7 @@ struct Rule {
   std::vector<std::string> segments;           ///< whole path segments
   std::string path, pathRegex, op;             ///< glob, regular expression, glob; empty: not asked
   std::map<std::string, std::string> metadata; ///< key to glob; every key must match
+  int line = 0;                                ///< where it stands in its file, from 1
   std::string role, layer;                     ///< layer: a fixed name for what the rule matches
   /// The layers that the rule puts the node in, outermost first. Nothing when a condition does not hold.
   std::vector<Mark> match(const NodeFacts &facts, llvm::StringRef source) const;

@@ -3,6 +3,7 @@
 #include "compiler/import/TensorFiles.h"
 #include "compiler/graph/Checked.h"
 #include "compiler/graph/Failure.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -148,10 +149,11 @@ Expected<std::vector<Sample>> readSamples(StringRef path, std::vector<std::strin
     ArrayMap loose;
     for (const std::string &name : *names) {
       if (sys::fs::is_directory(name)) {
-        auto arrays = readTensors(name);
-        if (!arrays) return arrays.takeError();
         auto inner = listFolder(name);
         if (!inner) return inner.takeError();
+        if (none_of(*inner, [](const std::string &file) { return isTensorFile(file); })) continue; // not a case
+        auto arrays = readTensors(name);
+        if (!arrays) return arrays.takeError();
         for (const std::string &file : *inner)
           if (isTensorFile(file)) note(file);
         samples.push_back({name, std::move(*arrays)});

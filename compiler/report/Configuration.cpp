@@ -5,6 +5,14 @@
 
 namespace tare::report {
 
+/// A number that YAML 1.1 readers take for one, too: with a point in its mantissa.
+static std::string yamlNumber(double value) {
+  std::string text = shortest(value);
+  size_t end = text.find('e');
+  if (text.find('.') == std::string::npos) text.insert(end == std::string::npos ? text.size() : end, ".0");
+  return text;
+}
+
 static std::string named(const Report &r, const char *verdict) {
   std::string text;
   for (auto &c : r.candidates)
@@ -20,7 +28,7 @@ std::string toConfiguration(const Report &r) {
   text += "pruned_layers: [" + pruned + "]\n";
   text += "rejected_layers:" + named(r, "rejected") + "\nfrozen_layers:" + named(r, "frozen") + "\n";
   text += "policy: " + yamlScalar(r.policy) + "\n";
-  text += "thresholds: {weight: " + shortest(r.weightThreshold) + ", forward_l2: " + shortest(r.forwardThreshold) + "}\n";
+  text += "thresholds: {weight: " + yamlNumber(r.weightThreshold) + ", forward_l2: " + yamlNumber(r.forwardThreshold) + "}\n";
   text += "nan_mode: " + yamlScalar(r.nanMode) + "\n";
   std::string targets;
   for (auto &t : r.targets) targets += (targets.empty() ? "" : ", ") + yamlScalar(t);

@@ -89,6 +89,13 @@ static std::string provenance(const Report &r) {
 
 } // namespace html
 
+/// When the policy removes a layer (spec 3), for whoever signs off.
+static const char *rule(llvm::StringRef policy) {
+  if (policy == "inference") return "Under the policy inference a layer is pruned when a structural proof exists, or when its weights, its output and the gradient of its branch are all dead.";
+  if (policy == "proved") return "Under the policy proved a layer is pruned when a structural proof exists; measurements alone do not suffice.";
+  return "Under the policy strict a layer is pruned when all checks hold: weights, output, gradient of the branch and of the layer's parameters; a proof does not replace them.";
+}
+
 std::string toHtml(const Report &r) {
   std::string title = escapeMarkup(r.modelName);
   std::string page = "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n"
@@ -102,12 +109,12 @@ std::string toHtml(const Report &r) {
   page += "<h2>Redundancy heatmap after pruning</h2>\n" + html::heatmap(r);
   if (!r.checks.empty()) page += "<h2>Fidelity checks</h2>\n" + html::checks(r);
   page += "<h2>Evidence per layer</h2>\n";
-  if (r.candidates.empty()) page += "<p class=\"soft\">No layer was marked as a candidate.</p>\n";
+  if (r.candidates.empty()) page += "<p class=\"soft\">No layer was marked as a candidate. Layers are known by name, metadata or a rules file (docs/rules.md).</p>\n";
   for (auto &c : r.candidates) page += html::evidence(r, c);
   for (auto &c : r.couldBeRemoved) page += html::evidence(r, c);
   if (!r.graph.empty()) page += "<h2>The graph before and after</h2>\n" + html::picture(r);
   page += "<h2>Measured with</h2>\n" + html::provenance(r);
-  page += "<footer>A layer is pruned when every check of the policy holds or a structural proof exists; otherwise it is kept with the code of the first check that failed. "
+  page += std::string("<footer>") + rule(r.policy) + " Otherwise it is kept with the code of the first check that failed. "
           "The certificate inside the engine holds the same evidence: <code>tare verify --certificate ENGINE MODEL</code> derives it again from the source.</footer>\n";
   return page + "</main>\n</body>\n</html>\n";
 }

@@ -67,10 +67,11 @@ std::string toText(const Report &r) {
   text += fmt::format("  sha256 {}\n", r.modelSha256.empty() ? "-" : r.modelSha256);
   text += fmt::format("  policy {}, |w| < {}, forward L2 < {}, NaN mode {}; calibration: {} ({} samples, seed {})\n", r.policy, shortest(r.weightThreshold),
                       shortest(r.forwardThreshold), r.nanMode, escapeTerminal(r.calibrationSource), r.calibrationSamples, r.calibrationSeed);
-  if (r.weightThreshold != 1e-6 || r.forwardThreshold != 1e-5) text += "  NOTE: the thresholds were changed from 1e-06 and 1e-05\n";
+  if (r.weightThreshold != 1e-6 || r.forwardThreshold != 1e-5) text += "  NOTE: the thresholds were changed (defaults: |w| < 1e-06, forward L2 < 1e-05)\n";
   text += fmt::format("\n{} of {} candidates pruned, {} rejected, {} frozen (zero rate {:.3f})\n\n", r.count("pruned"), r.candidates.size(),
                       r.count("rejected"), r.count("frozen"), r.zeroRate());
   if (!r.candidates.empty()) text += candidateTable(r.candidates) + "\n";
+  else text += "  No layer was marked. Layers are known by name, metadata or --rules FILE (docs/rules.md); `tare compile MODEL --stop-after imported`\n  prints every node with its module path.\n\n";
   for (auto &c : r.candidates)
     if (!c.line.empty()) text += "  " + escapeTerminal(c.line) + "\n";
   if (!r.couldBeRemoved.empty()) text += "\nCould be removed under another policy:\n" + candidateTable(r.couldBeRemoved);

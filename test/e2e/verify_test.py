@@ -59,6 +59,13 @@ class Verify(unittest.TestCase):
         self.logits[first], self.logits[second] = self.logits[second], self.logits[first]
         self.assertEqual(self.counts(), (2, 1))
 
+    def test_no_element_counts_twice(self):
+        """Every row's argmax changes and every element is far off: the rate is 100%, not more."""
+        self.logits = [100.0 * (i % WIDTH) - x for i, x in enumerate(self.logits)]
+        violations, changed = self.counts()
+        self.assertGreater(changed, 0)
+        self.assertLessEqual(violations, len(self.logits))
+
     def test_a_tie_has_no_single_argmax(self):
         self.widen_tolerance()
         first, second = self.best_two(3)

@@ -21,6 +21,13 @@ llvm::Expected<ExitCode> verifyCertificateOf(const CertificateRequest &request, 
   // Discarded instead of thrown: what is not JSON is refused by the verifier's own rules.
   auto certificate = nlohmann::json::parse(*text, nullptr, false);
   if (certificate.is_discarded()) return refuse("the certificate is no JSON").inFile(request.engine);
+  if (request.rules.empty()) {
+    auto provenance = engine->section("provenance");
+    if (!provenance) return provenance.takeError();
+    auto origin = nlohmann::json::parse(*provenance, nullptr, false);
+    if (origin.is_object() && origin.value("flags", "").find("\nrules=1\n") != std::string::npos)
+      return usage("the engine was compiled with a rules file, which says where its layers are").inFile(request.engine).withHint("give the same file: tare verify --certificate ENGINE MODEL --rules FILE");
+  }
   CompileOptions options;
   options.model = request.model, options.rulesFile = request.rules, options.stopAfter = Phase::Marked;
   mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);

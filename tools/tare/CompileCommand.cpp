@@ -5,7 +5,7 @@
 namespace tare::cli {
 
 static llvm::Expected<ExitCode> runWith(const RawOptions &raw, bool checkOnly, Console &console) {
-  auto request = checkOptions(raw, checkOnly);
+  auto request = checkOptions(raw, checkOnly, console.json);
   if (!request) return request.takeError();
   if (request->supported) {
     console.out(supportedText(console.json));

@@ -25,7 +25,7 @@ void addDiffCommand(CLI::App &app, Session &session) {
   CLI::App *c = addCommand(app, session, "diff", "Compare two engines or reports", [o, &session]() -> llvm::Expected<ExitCode> {
     std::vector<std::string> failOn;
     for (auto &list : o->failOn) {
-      auto words = parseWords("--fail-on", list, {"newly-rejected", "larger", "slower"});
+      auto words = parseWords("--fail-on", list, {"newly-rejected", "disappeared", "larger", "slower"});
       if (!words) return words.takeError();
       failOn.insert(failOn.end(), words->begin(), words->end());
     }
@@ -44,13 +44,17 @@ void addDiffCommand(CLI::App &app, Session &session) {
       if (fails) failed += (failed.empty() ? "" : ", ") + d.kind + " (" + d.subject + ")";
     }
     if (differences.empty()) text = "no differences\n";
-    if (failed.empty() || !session.console.json) session.console.out(session.console.json ? nlohmann::ordered_json{{"differences", list}}.dump(2) + "\n" : text);
+    auto gate = Failure(ExitCode::Gate, "gate --fail-on: " + failed).inFile(o->b).withHint("compare the two reports: `tare report " + o->b + "`");
+    nlohmann::ordered_json json = {{"differences", list}};
+    if (!failed.empty()) json["error"] = nlohmann::ordered_json::parse(renderFailureJson(gate))["error"];
+    session.console.out(session.console.json ? json.dump(2) + "\n" : text);
     if (failed.empty()) return ExitCode::Ok;
-    return fail(ExitCode::Gate, "gate --fail-on: " + failed).inFile(o->b).withHint("compare the two reports: `tare report " + o->b + "`");
+    if (session.console.json) return ExitCode::Gate; // the error is in the object
+    return llvm::make_error<Failure>(gate);
   });
   c->add_option("A", o->a, "An engine or a report in JSON: the old one")->required()->type_name("");
   c->add_option("B", o->b, "The new one")->required()->type_name("");
-  addRepeatable(c, "--fail-on", o->failOn, "Exit 4 on: newly-rejected, larger, slower (comma-separated)")->type_name("LIST");
+  addRepeatable(c, "--fail-on", o->failOn, "Exit 4 on: newly-rejected, disappeared, larger, slower (comma-separated)")->type_name("LIST");
 }
 
 } // namespace tare::cli

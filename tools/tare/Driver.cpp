@@ -16,6 +16,7 @@
 #include "tools/tare/RandomInputs.h"
 #include "tools/tare/Verify.h"
 #include "llvm/ADT/ScopeExit.h"
+#include "llvm/Support/GlobPattern.h"
 #include <filesystem>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -91,7 +92,7 @@ static llvm::Error verified(const CompileRequest &request, const std::string &te
     cases.push_back({"random inputs", std::move(*arrays)});
   }
   ShadowResult result;
-  if (auto error = shadowRun(request.options.model, *engine, cases, 0.001, console, result)) {
+  if (auto error = shadowRun(request.options.model, *engine, cases, 0.001, false, console, result)) {
     Failure failure = failureOf(std::move(error));
     if (failure.file == temporary) failure.inFile(request.output).withHint("the engine was not written; leave out passes with --disable-pass to find the one to blame, and report the model");
     return llvm::make_error<Failure>(failure);
@@ -109,6 +110,16 @@ static llvm::Error writeVerified(const CompileRequest &request, ImportedModel &m
   progress.finish();
   if (auto error = verified(request, temporary, console)) return error;
   return moveIntoPlace(temporary, request.output);
+}
+
+/// A misspelt glob must not pass for an answered wish.
+static void warnOfUnusedGlobs(const CompileOptions &options, const report::Report &report, Console &console) {
+  for (auto &[flag, globs] : {std::pair("--keep", &options.keep), std::pair("--only", &options.only)})
+    for (auto &text : *globs) {
+      auto glob = llvm::GlobPattern::create(text);
+      if (!glob) return llvm::consumeError(glob.takeError()); // Options.cpp has refused it
+      if (llvm::none_of(report.candidates, [&](auto &c) { return glob->match(c.name); })) console.warn(fmt::format("{} '{}' matches no candidate", flag, report::escapeTerminal(text)));
+    }
 }
 
 llvm::Expected<ExitCode> runCompile(const CompileRequest &request, Console &console) {
@@ -147,6 +158,7 @@ llvm::Expected<ExitCode> runCompile(const CompileRequest &request, Console &cons
   auto compiled = runPasses(*model, request.options, diagnostics, &progress);
   if (!compiled) return compiled.takeError();
   compiled->signer = signer;
+  warnOfUnusedGlobs(request.options, compiled->report, console);
   if (request.stopAfter && request.options.stopAfter < Phase::Engine) {
     progress.finish();
     if (auto error = stopEarly(request, console, *model, *compiled)) return error;

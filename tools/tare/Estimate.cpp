@@ -31,6 +31,28 @@ llvm::Expected<Symbols> bindShapes(const EngineHandle &engine, const std::vector
       if (!fresh && known->second != shape.dims[i]) return usage(fmt::format("--shape: {} is {} and {}", input->dims[i], known->second, shape.dims[i]));
     }
   }
+  // Dimensions like `past + sequence`: they decide the one symbol that is still open, and must agree with the rest.
+  for (auto &shape : shapes) {
+    auto input = llvm::find_if(inputs, [&](auto &i) { return shape.name == i.name; });
+    for (int i = 0; i < input->rank; i++) {
+      auto dim = Dim::parse(input->dims[i]);
+      if (!dim || dim->constant()) continue;
+      llvm::SmallVector<std::string> open;
+      for (auto &symbol : dim->symbols())
+        if (!symbols.count(symbol)) open.push_back(symbol);
+      auto at = [&](int64_t value) {
+        return dim->evaluate([&](llvm::StringRef name) -> std::optional<int64_t> {
+          auto found = symbols.find(name.str());
+          return found != symbols.end() ? found->second : value;
+        });
+      };
+      if (open.size() == 1) {
+        auto zero = at(0), one = at(1);
+        if (zero && one && *one > *zero && shape.dims[i] >= *zero && (shape.dims[i] - *zero) % (*one - *zero) == 0) symbols[open.front()] = (shape.dims[i] - *zero) / (*one - *zero);
+      }
+      if (open.size() <= 1 && at(0) != shape.dims[i]) return usage(fmt::format("--shape {}: dimension {} ({}) does not agree with the other shapes", shape.name, i, input->dims[i]));
+    }
+  }
   for (auto &input : inputs) // what is left out and empty by default has no entries (anchors, a past); its batch is the others'
     if (input.optional && llvm::StringRef(input.default_kind) == "empty" && llvm::none_of(shapes, [&](auto &shape) { return shape.name == input.name; }))
       for (int i = 1; i < input.rank; i++) symbols.insert({input.dims[i], 0});

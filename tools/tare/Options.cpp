@@ -5,6 +5,7 @@
 #include "passes/Pipeline.h"
 #include "tools/tare/Numbers.h"
 #include "tools/tare/OutputFile.h"
+#include "llvm/Support/GlobPattern.h"
 #include <fmt/format.h>
 #include <sys/stat.h>
 
@@ -89,6 +90,11 @@ static llvm::Error fillOptions(const RawOptions &raw, CompileOptions &o) {
     if (!window) return window.takeError();
     o.checkWindow = static_cast<int>(*window);
   }
+  for (auto &[flag, globs] : {std::pair("--keep", &raw.keep), std::pair("--only", &raw.only)})
+    for (auto &text : *globs) {
+      auto glob = llvm::GlobPattern::create(text);
+      if (!glob) return usage(fmt::format("{} '{}' is no glob: {}", flag, text, llvm::toString(glob.takeError()))).withHint("`*` stands for any text, `[` needs a `]`");
+    }
   auto levels = parseCpuTargets(raw.targets);
   if (!levels) return levels.takeError();
   o.levels = *levels;
@@ -135,7 +141,6 @@ static llvm::Error contradictions(const RawOptions &raw, const CompileRequest &r
       {raw.printCacheKey, r.stopAfter, "--print-cache-key and --stop-after exclude each other"},
       {raw.dryRun, !raw.output.empty(), "--dry-run writes nothing, -o asks for a file"},
       {raw.dryRun, !raw.reports.empty(), "--dry-run writes nothing, --report asks for a file"},
-      {raw.printCacheKey, !raw.reports.empty(), "--print-cache-key writes nothing, --report asks for a file"},
   };
   for (auto &[a, b, text] : pairs)
     if (a && b) return usage(text).withHint("leave out one of the two");
@@ -160,7 +165,7 @@ static llvm::Error checkOutputs(const RawOptions &raw, const CompileRequest &r) 
   return llvm::Error::success();
 }
 
-llvm::Expected<CompileRequest> checkOptions(const RawOptions &raw, bool checkOnly) {
+llvm::Expected<CompileRequest> checkOptions(const RawOptions &raw, bool checkOnly, bool json) {
   CompileRequest r;
   r.checkOnly = checkOnly, r.supported = raw.supported;
   if (r.supported) return r;
@@ -178,7 +183,7 @@ llvm::Expected<CompileRequest> checkOptions(const RawOptions &raw, bool checkOnl
   if (auto error = applyPolicyFlags(raw, r.options)) return error;
   r.reports = raw.reports, r.emitConfig = raw.emitConfig, r.emitOnnx = raw.emitOnnx, r.depfile = raw.depfile, r.cacheDir = raw.cacheDir, r.sign = raw.sign;
   r.dryRun = raw.dryRun, r.printCacheKey = raw.printCacheKey, r.verify = raw.verify;
-  r.options.measureAll = checkOnly || !r.reports.empty();
+  r.options.measureAll = checkOnly || json || !r.reports.empty(); // whoever reads a report wants every number
   for (auto &list : raw.failOn) {
     auto words = parseWords("--fail-on", list, {"rejected", "frozen", "kept-dense"});
     if (!words) return words.takeError();

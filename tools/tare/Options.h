@@ -28,6 +28,6 @@ struct RawOptions {
 };
 
 void addCompileOptions(CLI::App *command, RawOptions &raw, bool checkOnly);
-llvm::Expected<CompileRequest> checkOptions(const RawOptions &raw, bool checkOnly);
+llvm::Expected<CompileRequest> checkOptions(const RawOptions &raw, bool checkOnly, bool json);
 
 } // namespace tare::cli

@@ -7,7 +7,7 @@
 
 namespace tare::cli {
 
-/// A violation: outside 1e-4 + 1e-4 * max|y| (f32; 2e-3 for f16, 2e-2 for bf16), another argmax over the last axis, or for integers and bools not equal.
+/// A violation: outside 1e-4 + 1e-4 * max|y| (f32; 2e-3 for f16, 2e-2 for bf16), another argmax over the last axis, or for integers and bools not equal. No element counts twice.
 struct Comparison {
   int64_t elements = 0, violations = 0, changedArgmax = 0;
   double largest = 0; ///< of |a - b|, over finite elements

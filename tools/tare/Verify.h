@@ -12,7 +12,7 @@ struct ShadowResult {
   std::string text;
   nlohmann::ordered_json json;
 };
-/// `gate` is a rate, not percent.
-llvm::Error shadowRun(const std::string &model, const EngineHandle &engine, const std::vector<Sample> &cases, double gate, Console &console, ShadowResult &result);
+/// `gate` is a rate, not percent. `golden`: the cases carry outputs of their own, and it is said when none of them could be compared.
+llvm::Error shadowRun(const std::string &model, const EngineHandle &engine, const std::vector<Sample> &cases, double gate, bool golden, Console &console, ShadowResult &result);
 
 } // namespace tare::cli

@@ -71,10 +71,19 @@ static int parseAndRun(int argc, char **argv, Session &session) {
   for (AddCommand add : commands) add(app, session);
   // Asked for before parsing, so that usage errors have the form that was asked for.
   session.console.json = std::any_of(argv + 1, argv + argc, [](const char *a) { return llvm::StringRef(a) == "--json"; });
+  // `--version` is known everywhere (cli.md), also where a command still lacks its arguments; `tare help` is what many type first.
+  if (std::any_of(argv + 1, argv + argc, [](const char *a) { return llvm::StringRef(a) == "--version"; })) {
+    session.console.out(versionText(session.console.json));
+    return session.console.outputFailed ? static_cast<int>(ExitCode::Io) : 0;
+  }
+  if (argc == 2 && llvm::StringRef(argv[1]) == "help") {
+    session.console.out(app.help());
+    return session.console.outputFailed ? static_cast<int>(ExitCode::Io) : 0;
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp &) {
-    session.console.out(commandOf(app)->help(commandOf(app) == &app ? "" : "tare " + commandOf(app)->get_name()));
+    session.console.out(commandOf(app)->help(commandOf(app) == &app ? "" : "tare"));
     return session.console.outputFailed ? static_cast<int>(ExitCode::Io) : 0;
   } catch (const CLI::ExtrasError &) {
     return session.console.report(unknownArgument(app));
@@ -84,8 +93,7 @@ static int parseAndRun(int argc, char **argv, Session &session) {
     const CLI::App *command = commandOf(app);
     return session.console.report(Failure(ExitCode::Usage, e.what()).withHint(command == &app ? "see `tare --help`" : fmt::format("see `tare {} --help`", command->get_name())));
   }
-  if (version) session.console.out(versionText(session.console.json));
-  else if (supported) session.console.out(supportedText(session.console.json));
+  if (supported) session.console.out(supportedText(session.console.json));
   else if (!session.action) return session.console.report(Failure(ExitCode::Usage, "no command given").withHint("see `tare --help`; the main one is `tare compile MODEL -o ENGINE`"));
   else {
     llvm::Expected<ExitCode> result = session.action();

@@ -24,6 +24,31 @@ class Usage(Case):
         for name in ["sensitivity"]:
             self.refused(2, f"'{name}' is no command of tare", name, MODEL)
 
+    def test_order_of_verify(self):
+        engine = self.folder / "e.tare"
+        engine.write_bytes(b"\x89TARE\r\n\x1a" + bytes(64))
+        self.refused(2, "the model comes first, then the engine", "verify", engine, MODEL, hint="tare verify MODEL ENGINE")
+        self.refused(2, "the engine comes first, then its model", "verify", "--certificate", MODEL, engine, hint="tare verify --certificate ENGINE MODEL")
+        self.refused(2, "no file given", "verify", hint="(shadow run)")
+
+    def test_globs(self):
+        for flag in ["--keep", "--only"]:
+            self.refused(2, f"{flag} 'layers.[1' is no glob", "compile", MODEL, "-o", self.output, flag, "layers.[1", hint="needs a `]`")
+
+    def test_version_and_help_everywhere(self):
+        for words in [["--version"], ["compile", "--version"], ["run", "--version"]]:
+            done = tare(*words)
+            self.assertEqual((done.returncode, done.stdout[:5]), (0, "tare "), done.stderr)
+        self.assertIn("Usage: tare check [OPTIONS]", tare("check", "--help").stdout)
+        self.assertIn("Usage: tare [OPTIONS]", tare("help").stdout)
+
+    def test_what_matches_nothing_is_said(self):
+        rules = self.folder / "rules.yaml"
+        rules.write_text("version: 1\nrules:\n  - path: 'blk.*.typo'\n    role: adapter\n")
+        done = tare("compile", MODEL, "--rules", rules, "--keep", "typo.*", "--stop-after", "checked", "-o", self.folder / "out.mlir")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("the rule at line 3 of", done.stderr)
+
     def test_extra_argument(self):
         self.refused(2, "unexpected argument 'other.onnx'", "compile", MODEL, "other.onnx", "-o", self.output)
 
