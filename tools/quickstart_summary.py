@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """The last table of quickstart.sh. In: the JSON report, two `tare bench --json` results and two output files (full and pruned). Out: text on stdout.
     quickstart_summary.py REPORT.json FULL.bench.json PRUNED.bench.json FULL.npz PRUNED.npz
+    quickstart_summary.py --checks RUN.json        what `tare run --text --json` says of its fidelity checks, in one line
 Standard library only. Exit 1 when the outputs differ by more than 1e-6 of the largest value (spec 4: a removal must not be visible).
 """
 import array
@@ -36,7 +37,16 @@ def row(name, full, pruned, unit):
     print(f"  {name:28} {full:14,.2f} {pruned:14,.2f}  {unit:8} {saved:5.1f} % less")
 
 
+def checks(run):
+    n = run["check_evaluations"]
+    print(f"  {run['anchor_hits']} anchors hit; each fidelity check evaluated {n['sparse']:,} of {n['dense']:,} tokens")
+
+
 def main():
+    if sys.argv[1] == "--checks":
+        with open(sys.argv[2], encoding="utf-8") as file:
+            checks(json.load(file))
+        return 0
     report, full_bench, pruned_bench = (json.load(open(p, encoding="utf-8")) for p in sys.argv[1:4])
     full, pruned = outputs(sys.argv[4]), outputs(sys.argv[5])
     candidates(report)
