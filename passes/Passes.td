@@ -183,6 +183,26 @@ def RecogniseFidelityChecksPass : TarePass<"graph-recognise-fidelity-checks"> {
     ```
   }];
 }
+def MeasureFidelityChecksPass : TarePass<"graph-measure-fidelity-checks"> {
+  let summary = "Chooses the form of every fidelity check by its agreement with the dense f32 bits on calibration text (spec 6)";
+  let description = [{
+    The dense model and the sparse one run side by side in the reference evaluator; int4, int8 and f32 are tried in this order, dense is what remains. Attaches
+    `precision`, the integers of W where it is int4 or int8, and `graph.check_evidence`; no op is moved.
+    ```
+    %y = graph.fidelity_check %h, ...   ==>   %y = graph.fidelity_check %h, ... as %q, %scale {precision = "int4", graph.check_evidence = {...}}
+    ```
+  }];
+  let options = [
+    Option<"precision", "precision", "std::string", "\"\"", "int4, int8, f32 or dense for every check, measured all the same; empty: the first that agrees">,
+    Option<"fidelity", "fidelity", "double", "98", "percent of bits near anchors, per head, that a form must keep">,
+    Option<"window", "window", "int64_t", "3", "tokens before an anchor at which checks are evaluated">,
+    Option<"calibration", "calibration", "std::string", "", "npz file or folder; empty: seeded random inputs">,
+    Option<"seed", "seed", "uint64_t", "0", "seed of random inputs and anchors">,
+    Option<"samples", "samples", "int", "4", "random samples">,
+    Option<"sequence", "sequence", "int", "64", "tokens of a random sample">,
+    Option<"past", "past", "int", "16", "cached positions of a random sample">,
+    Option<"threads", "threads", "unsigned", "1", "threads over samples; the numbers do not depend on it">];
+}
 def SparsifyFidelityChecksPass : TarePass<"graph-sparsify-fidelity-checks"> {
   let summary = "Fidelity checks run near anchors only, as part of the FFN-up kernel (spec 6)";
   let description = [{

@@ -52,6 +52,14 @@ static std::unique_ptr<Pass> shortCircuitLayers(Options options) {
   return createShortCircuitLayersPass(own);
 }
 
+static std::unique_ptr<Pass> measureFidelityChecks(Options options) {
+  MeasureFidelityChecksPassOptions own;
+  own.precision = options.checkPrecision, own.window = options.checkWindow;
+  own.calibration = options.calibration, own.seed = options.seed, own.samples = options.samples, own.sequence = options.sequence, own.past = options.past;
+  own.threads = options.threads;
+  return createMeasureFidelityChecksPass(own);
+}
+
 static std::unique_ptr<Pass> sparsifyFidelityChecks(Options options) {
   SparsifyFidelityChecksPassOptions own;
   own.precision = options.checkPrecision, own.window = options.checkWindow;
@@ -79,6 +87,7 @@ static const PassRow table[] = {
     {Phase::Clean, "graph-simplify", false, [](Options) { return createSimplifyPass(); }},
     {Phase::Clean, "graph-merge-equal-ops", false, [](Options) { return createMergeEqualOpsPass(); }},
     // fidelity checks become part of the FFN-up GEMM, or ordinary ops again.
+    {Phase::Clean, "graph-measure-fidelity-checks", true, measureFidelityChecks},
     {Phase::Clean, "graph-sparsify-fidelity-checks", true, sparsifyFidelityChecks},
     {Phase::Clean, "graph-expand-fidelity-checks", true, [](Options) { return createExpandFidelityChecksPass(); }},
     {Phase::Clean, "graph-fold-constants", false, foldConstants},
@@ -153,13 +162,14 @@ static ResourceKeys resourcesOf(ModuleOp module) {
   return keys;
 }
 
-LogicalResult withPlan(ModuleOp module, Options options, function_ref<void(plan::ProgramOp)> use) {
+LogicalResult withPlan(ModuleOp module, Options options, function_ref<void(plan::ProgramOp)> use, Phase from) {
   ResourceKeys sources = resourcesOf(module);
   OwningOpRef<ModuleOp> copy = module.clone();
   ScopedDiagnosticHandler quiet(module.getContext(), [](Diagnostic &d) { return success(d.getSeverity() != DiagnosticSeverity::Error); });
   PassManager manager(module.getContext());
   manager.addPass(createInlineLayersPass());
-  for (Phase phase : {Phase::Clean, Phase::Fused, Phase::Planned}) addPhase(manager, phase, options);
+  for (Phase phase : {Phase::Clean, Phase::Fused, Phase::Planned})
+    if (phase >= from) addPhase(manager, phase, options);
   if (failed(manager.run(*copy))) return failure();
   for (auto program : copy->getOps<plan::ProgramOp>()) {
     use(program);

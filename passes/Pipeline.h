@@ -41,7 +41,7 @@ mlir::LogicalResult runPipeline(mlir::ModuleOp module, const CompileOptions &opt
                                 std::function<void(const std::string &)> working = {});
 
 /// Plans a copy of a module that stands after `checked` or `pruned`, with every layer that is still there kept, and shows it to `use`: for estimates. What the
-/// passes have to say about the copy is not repeated; errors go to the context's handlers.
-mlir::LogicalResult withPlan(mlir::ModuleOp module, const CompileOptions &options, llvm::function_ref<void(plan::ProgramOp)> use);
+/// passes have to say about the copy is not repeated; errors go to the context's handlers. `from`: the first phase that the module has not seen.
+mlir::LogicalResult withPlan(mlir::ModuleOp module, const CompileOptions &options, llvm::function_ref<void(plan::ProgramOp)> use, Phase from = Phase::Clean);
 
 } // namespace tare

@@ -5,6 +5,7 @@
 #include "compiler/import/TensorFiles.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/Endian.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/SHA256.h"
 #include <cstring>
@@ -172,6 +173,22 @@ static llvm::Expected<Tensor> fromArray(MLIRContext *context, const Array &array
   return reference::decode(DenseElementsAttr::getFromRawBuffer(type, ArrayRef<char>(array.bytes.data(), array.bytes.size())));
 }
 
+static bool readAnchors(const Array &array, std::vector<std::vector<int64_t>> &anchors) {
+  if ((array.dtype != 6 && array.dtype != 7) || array.shape.size() != 2) return false;
+  unsigned size = dtypeSize(array.dtype);
+  const char *at = array.bytes.data();
+  for (int64_t b = 0; b < array.shape[0]; ++b) {
+    anchors.emplace_back();
+    for (int64_t i = 0; i < array.shape[1]; ++i, at += size) {
+      int64_t value = size == 4 ? llvm::support::endian::read32le(at) : llvm::support::endian::read64le(at);
+      if (size == 4) value = static_cast<int32_t>(value);
+      if (value < -1) return false;
+      anchors.back().push_back(value);
+    }
+  }
+  return true;
+}
+
 /// A state that grows while decoding: floating-point, with a size that no input of the sample binds. Left out, it is empty: a first pass.
 static bool isCache(func::FuncOp main, unsigned argument, const Sample &sample) {
   auto type = cast<RankedTensorType>(main.getArgument(argument).getType());
@@ -191,7 +208,7 @@ static llvm::Expected<Calibration> fromFiles(func::FuncOp main, const CompileOpt
   std::vector<std::string> files;
   auto read = readSamples(options.calibration, &files);
   if (!read) return read.takeError();
-  Calibration calibration{"file", "", options.seed, {}};
+  Calibration calibration{"file", "", options.seed, {}, {}};
   if (read->empty()) return refuse("there is no sample in the calibration data").inFile(options.calibration);
   llvm::SHA256 hash;
   llvm::sort(files);
@@ -244,13 +261,16 @@ static llvm::Expected<Calibration> fromFiles(func::FuncOp main, const CompileOpt
       if (!inputs[i].element) inputs[i] = randomInput(main, i, symbols, random);
     if (auto bound = reference::bindSymbols(main.getBody().front(), inputs); !bound) return bad(llvm::toString(bound.takeError()), "");
     calibration.samples.push_back(std::move(inputs));
+    calibration.anchors.emplace_back();
+    if (auto anchors = sample.arrays.find("anchors"); anchors != sample.arrays.end())
+      if (!readAnchors(anchors->second, calibration.anchors.back())) return bad("'anchors' must be int32 or int64 [batch, A] of positions, -1 for padding", "anchors");
   }
   return calibration;
 }
 
 llvm::Expected<Calibration> loadCalibration(func::FuncOp main, const CompileOptions &options) {
   if (!options.calibration.empty()) return fromFiles(main, options);
-  Calibration calibration{"random", "", options.seed, {}};
+  Calibration calibration{"random", "", options.seed, {}, {}};
   reference::Symbols symbols = chooseSymbols(main, options);
   for (int n = 0; n < options.samples; ++n) {
     Random random(options.seed, n);

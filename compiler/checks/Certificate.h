@@ -11,6 +11,9 @@ namespace tare::checks {
 /// `sourceSha256`: ImportedModel::sha256. Deterministic: equal inputs give equal bytes of dump().
 nlohmann::json makeCertificate(mlir::ModuleOp checked, const CompileOptions &options, llvm::StringRef sourceSha256);
 
+/// What the fidelity checks became and on what evidence (spec 6); `module` is as phase `clean` leaves it. Stored as key `fidelity_checks`.
+nlohmann::json certifyChecks(mlir::ModuleOp module, const CompileOptions &options);
+
 /// `model`: imported and brought to the phase `marked` with the same rules file. `calibration`: file or folder, needed only when the certificate has no
 /// samples inside. Fails (exit 4) naming the first thing that differs: layers, verdicts, bases, codes, counts, hashes, seeds, thresholds exactly,
 /// measured values within 1e-6 relative. A certificate that is not well-formed is refused (exit 3).

@@ -19,6 +19,9 @@ Report collect(mlir::ModuleOp module, const ModelInfo &model, const CompileOptio
 /// Adds the heatmap and the FLOPs of the graph after removals; `module` is as phase `pruned` leaves it.
 void addPruned(Report &report, mlir::ModuleOp module);
 
+/// What the checks became (`graph.checks`); `module` is as phase `fused` or `clean` leaves it. Checks that were not measured stay as collect() saw them.
+void addChecks(Report &report, mlir::ModuleOp module);
+
 /// The module group an op counts for: its path up to and with the first numbered segment ("layers.7"), "embed", or "" without any path.
 std::string moduleGroup(mlir::Operation *op);
 

@@ -81,11 +81,15 @@ std::string evidence(const Report &r, const Candidate &c) {
 }
 
 std::string checks(const Report &r) {
-  std::string text = "<div class=\"scroll\"><table><thead><tr><th>Check</th><th>Form</th><th class=\"r\">Heads</th><th class=\"r\">Rank</th><th>Precision</th><th class=\"r\">Fidelity</th><th>Note</th></tr></thead><tbody>\n";
-  for (auto &c : r.checks)
-    text += fmt::format("<tr><td class=\"name\">{}</td><td>{}</td><td class=\"r\">{}</td><td class=\"r\">{}</td><td>{}</td><td class=\"r\">{}</td><td class=\"note\">{}</td></tr>\n", breakable(c.name),
+  std::string text = "<div class=\"scroll\"><table><thead><tr><th>Check</th><th>Form</th><th class=\"r\">Heads</th><th class=\"r\">Rank</th><th>Precision</th><th class=\"r\">Fidelity</th><th>Near anchors</th><th>Overall</th><th>Note</th></tr></thead><tbody>\n";
+  for (auto &c : r.checks) {
+    std::string note = c.line.empty() ? c.why : c.line;
+    for (size_t i = 0; i + 1 < c.tried.size(); ++i) note += (note.empty() ? "" : "; ") + c.tried[i].precision + " had " + percents(c.tried[i].window);
+    if (c.anchors == "seeded") note += (note.empty() ? "" : "; ") + std::string("measured with seeded anchors, one per 64 tokens");
+    text += fmt::format("<tr><td class=\"name\">{}</td><td>{}</td><td class=\"r\">{}</td><td class=\"r\">{}</td><td>{}</td><td class=\"r\">{}</td><td>{}</td><td>{}</td><td class=\"note\">{}</td></tr>\n", breakable(c.name),
                         escapeMarkup(c.form), c.heads ? std::to_string(*c.heads) : "-", c.rank ? std::to_string(*c.rank) : "-", escapeMarkup(c.precision),
-                        c.fidelity ? brief(*c.fidelity) : "-", escapeMarkup(c.code.empty() ? c.why : c.code));
+                        c.fidelity ? brief(*c.fidelity) : "-", percents(c.windowAgreement), percents(c.overallAgreement), escapeMarkup(note));
+  }
   return text + "</tbody></table></div>\n";
 }
 

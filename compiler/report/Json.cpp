@@ -67,6 +67,9 @@ static Json toObject(const Check &c) {
                  {"fidelity", c.fidelity ? Json(*c.fidelity) : Json(nullptr)}, {"window_agreement", c.windowAgreement},
                  {"overall_agreement", c.overallAgreement}, {"code", text(c.code)}};
   if (!c.why.empty()) object["why"] = c.why;
+  object["line"] = text(c.line), object["anchors"] = text(c.anchors), object["evaluated_tokens"] = c.evaluated, object["tokens"] = c.tokens;
+  object["tried"] = Json::array();
+  for (auto &f : c.tried) object["tried"].push_back({{"precision", f.precision}, {"fidelity", f.fidelity}, {"window_agreement", f.window}, {"overall_agreement", f.overall}});
   return object;
 }
 
@@ -198,6 +201,12 @@ static Report reportFrom(const Json &j) {
     if (k.has("fidelity")) check.fidelity = k.real("fidelity");
     check.windowAgreement = k.list("window_agreement").get<std::vector<double>>();
     check.overallAgreement = k.list("overall_agreement").get<std::vector<double>>();
+    check.line = k.text("line"), check.anchors = k.text("anchors");
+    check.evaluated = k.maybe("evaluated_tokens").value_or(0), check.tokens = k.maybe("tokens").value_or(0);
+    for (auto &form : k.list("tried")) {
+      Reader f{form};
+      check.tried.push_back({f.text("precision"), f.real("fidelity"), f.list("window_agreement").get<std::vector<double>>(), f.list("overall_agreement").get<std::vector<double>>()});
+    }
     report.checks.push_back(check);
   }
   Reader e{estimate};

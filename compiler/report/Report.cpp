@@ -35,5 +35,10 @@ std::string readableBytes(std::optional<int64_t> value) {
 }
 std::string shortest(double value) { return fmt::format("{}", value); }
 std::string brief(double value) { return fmt::format("{:.4g}", value); }
+std::string percents(const std::vector<double> &values) {
+  std::string text;
+  for (double value : values) text += (text.empty() ? "" : " ") + brief(value);
+  return values.empty() ? "-" : text;
+}
 
 } // namespace tare::report

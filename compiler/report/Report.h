@@ -56,12 +56,23 @@ struct Candidate {
   std::optional<int64_t> savedBytes;
 };
 
+/// A form of a fidelity check that was compared with the dense f32 one: agreement of bits in percent, near anchors all heads together, and per head.
+struct CheckForm {
+  std::string precision;
+  double fidelity = 0;
+  std::vector<double> window, overall;
+};
+
 /// A fidelity check (spec 6).
 struct Check {
   std::string name, form, precision, code, why;
   std::optional<int64_t> heads, rank;
   std::optional<double> fidelity;
   std::vector<double> windowAgreement, overallAgreement;
+  std::string line = {};              ///< the rejection as printed; empty for a sparse check
+  std::string anchors = {};           ///< where those of the measurement came from: file, seeded; empty when nothing was measured
+  int64_t evaluated = 0, tokens = 0;  ///< calibration tokens near anchors, and all
+  std::vector<CheckForm> tried = {};  ///< in order
 };
 
 struct HeatmapRow {
@@ -117,5 +128,7 @@ std::string readableBytes(std::optional<int64_t> value);
 std::string shortest(double value);
 /// Four significant digits for people.
 std::string brief(double value);
+/// Agreements per head for people: "100 99.5 100"; "-" when there are none.
+std::string percents(const std::vector<double> &values);
 
 } // namespace tare::report

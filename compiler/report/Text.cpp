@@ -82,11 +82,20 @@ std::string toText(const Report &r) {
                 "lrrr");
   if (!r.checks.empty()) {
     text += "\nFidelity checks\n";
-    std::vector<std::vector<std::string>> rows = {{"check", "form", "heads", "rank", "precision", "fidelity", "note"}};
-    for (auto &c : r.checks)
+    std::vector<std::vector<std::string>> rows = {{"check", "form", "heads", "rank", "precision", "fidelity", "near anchors", "overall", "note"}};
+    bool seeded = false;
+    for (auto &c : r.checks) {
+      std::string note = c.code.empty() ? escapeTerminal(c.why) : c.code;
+      // Forms that did not agree well enough stand behind the one that was taken.
+      for (size_t i = 0; i + 1 < c.tried.size(); ++i) note += (note.empty() ? "" : "; ") + c.tried[i].precision + " had " + percents(c.tried[i].window);
       rows.push_back({escapeTerminal(c.name), c.form, c.heads ? std::to_string(*c.heads) : "-", c.rank ? std::to_string(*c.rank) : "-", c.precision,
-                      c.fidelity ? brief(*c.fidelity) : "-", c.code.empty() ? escapeTerminal(c.why) : c.code});
-    text += table(rows, "llrrlrl");
+                      c.fidelity ? brief(*c.fidelity) : "-", percents(c.windowAgreement), percents(c.overallAgreement), note});
+      seeded |= c.anchors == "seeded";
+    }
+    text += table(rows, "llrrlrlll");
+    for (auto &c : r.checks)
+      if (!c.line.empty()) text += escapeTerminal(c.line) + "\n";
+    if (seeded) text += "The calibration has no anchors: seeded ones were used, one per 64 tokens.\n";
   }
   if (!r.heatmap.empty()) {
     text += "\nRedundancy heatmap (after pruning)\n";

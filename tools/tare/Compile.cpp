@@ -40,6 +40,7 @@ static std::vector<LayerRemoval> removalsOf(mlir::ModuleOp module) {
 
 llvm::Expected<Compiled> runPasses(ImportedModel &model, const CompileOptions &options, DiagnosticCollector &diagnostics, Progress *progress) {
   Compiled compiled;
+  nlohmann::json certificate;
   auto stage = [&](size_t index) { if (progress) progress->stage(index); };
   stage(1);
   auto &report = compiled.report;
@@ -53,20 +54,28 @@ llvm::Expected<Compiled> runPasses(ImportedModel &model, const CompileOptions &o
     if (phase == Phase::Checked) {
       report::ModelInfo info{model.name, model.format, model.sha256, static_cast<int64_t>(model.parameters), model.warnings};
       report = report::collect(module, info, options);
-      compiled.certificate = checks::makeCertificate(module, options, model.sha256).dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
-      if (removesSome() && options.stopAfter > phase) planned = mlir::succeeded(withPlan(module, options, [&](auto program) { report::addFullMemory(report, program); }));
+      certificate = checks::makeCertificate(module, options, model.sha256);
+      CompileOptions source = options;
+      source.checkPrecision = "dense"; // the full plan is the source's: its checks are dense, and nothing is measured
+      if (removesSome() && options.stopAfter > phase) planned = mlir::succeeded(withPlan(module, source, [&](auto program) { report::addFullMemory(report, program); }));
     }
     if (phase == Phase::Pruned) {
       report::addPruned(report, module);
       compiled.removals = removalsOf(module);
-      if (planned && options.stopAfter < Phase::Planned) planned = mlir::succeeded(withPlan(module, options, addMemory));
+      if (planned && options.stopAfter == phase) planned = mlir::succeeded(withPlan(module, options, addMemory));
     }
     if (phase == Phase::Planned) llvm::for_each(module.getOps<plan::ProgramOp>(), addMemory);
+    if (phase == Phase::Clean) {
+      report::addChecks(report, module);
+      if (!report.checks.empty()) certificate["fidelity_checks"] = checks::certifyChecks(module, options);
+      if (planned && options.stopAfter < Phase::Planned) planned = mlir::succeeded(withPlan(module, options, addMemory, Phase::Fused));
+    }
     if (phase < Phase::Planned) stage(static_cast<size_t>(phase) + 1);
   };
   std::function<void(const std::string &)> working;
   if (progress) working = [progress](const std::string &what) { progress->working(what); };
   if (mlir::failed(runPipeline(*model.module, options, onPhase, working)) || !planned) return llvm::make_error<Failure>(diagnostics.takeFailure("the pass pipeline"));
+  compiled.certificate = certificate.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
   return compiled;
 }
 
@@ -94,6 +103,9 @@ llvm::Error makeEngine(ImportedModel &model, const CompileOptions &options, cons
   for (auto &c : report.candidates)
     if (c.verdict == "pruned") contents.prunedLayers.push_back(c.name);
   contents.zeroRate = report.zeroRate();
+  // A run reports one number for all its sparse checks: that of the worst.
+  for (auto &check : report.checks)
+    if (check.form == "sparse" && check.fidelity) contents.fidelity = std::min(contents.fidelity.value_or(100), *check.fidelity);
   contents.signer = compiled.signer;
   return writeEngine(path, contents);
 }

@@ -23,7 +23,7 @@
 
 namespace tare::cli {
 
-static constexpr Progress::Stage stages[] = {{"import", 5}, {"mark layers", 1}, {"check layers", 50}, {"prune", 1}, {"clean", 3}, {"fuse", 2}, {"plan", 1}, {"generate kernels", 5}, {"machine code", 30}, {"write engine", 2}};
+static constexpr Progress::Stage stages[] = {{"import", 5}, {"mark layers", 1}, {"check layers", 50}, {"prune", 1}, {"clean, measure fidelity checks", 20}, {"fuse", 2}, {"plan", 1}, {"generate kernels", 5}, {"machine code", 30}, {"write engine", 2}};
 
 /// MLIR text without the weights' bytes; node names stay as locations.
 static std::string printed(mlir::ModuleOp module) {
@@ -129,7 +129,7 @@ llvm::Expected<ExitCode> runCompile(const CompileRequest &request, Console &cons
     if (!key) return key.takeError();
     signer = *key;
   }
-  Progress progress(console, request.checkOnly ? llvm::ArrayRef(stages).take_front(4) : llvm::ArrayRef(stages));
+  Progress progress(console, request.checkOnly ? llvm::ArrayRef(stages).take_front(5) : llvm::ArrayRef(stages));
   if (!request.output.empty()) removeTemporariesOnInterrupt(request.output);
   mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
   DiagnosticCollector diagnostics(context, console, request.options.model);

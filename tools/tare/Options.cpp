@@ -196,7 +196,7 @@ llvm::Expected<CompileRequest> checkOptions(const RawOptions &raw, bool checkOnl
     if (auto error = checkWord("--stop-after", raw.stopAfter, names)) return error;
     r.options.stopAfter = *phase, r.stopAfter = true;
   }
-  if (checkOnly) r.options.stopAfter = Phase::Pruned;
+  if (checkOnly) r.options.stopAfter = Phase::Clean; // where it stands what fidelity checks become
   for (auto &path : r.reports)
     if (!report::formatOfFile(path)) return usage(fmt::format("--report {}: the ending says no form", path)).withHint("end the name in .json, .html, .xml, .sarif or .txt");
   r.output = !raw.output.empty() || checkOnly || r.stopAfter ? raw.output : defaultOutput(raw.model);

@@ -38,6 +38,10 @@ void printSummary(Console &console, const CompileRequest &request, const report:
   console.note(fmt::format("{} of {} candidates pruned, {} rejected, {} frozen (policy {})", r.count("pruned"), r.candidates.size(), r.count("rejected"), r.count("frozen"), r.policy));
   for (auto &c : r.candidates)
     if (!c.line.empty()) console.note(report::escapeTerminal(c.line));
+  for (auto &c : r.checks) {
+    if (!c.line.empty()) console.note(report::escapeTerminal(c.line));
+    else if (c.fidelity) console.note(report::escapeTerminal(fmt::format("{}: {} {}, bits near anchors agree at {}%", c.name, c.form, c.precision, report::percents(c.windowAgreement))));
+  }
   if (r.weightThreshold != 1e-6 || r.forwardThreshold != 1e-5)
     console.note(fmt::format("thresholds were changed: |w| < {} (1e-06), forward L2 < {} (1e-05); the report and the engine say so", report::shortest(r.weightThreshold), report::shortest(r.forwardThreshold)));
   if (r.full.flops.value && r.pruned.flops.value)

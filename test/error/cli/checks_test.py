@@ -1,6 +1,7 @@
 """attach-checks under bad input (spec 6): every refusal has exit 3, the file, the line of the entry or the tensor, and what to do; nothing is written. The model is the
 example, whose layers 2, 4 and 6 have checks and whose others have none.
 """
+import json
 import shutil
 import struct
 import unittest
@@ -106,6 +107,19 @@ class Checks(Case):
         self.refused(2, "-o would overwrite the input", "attach-checks", self.model, self.folder / "checks.yaml", "-o", self.model)
         self.refused(2, "-o would overwrite the input", "attach-checks", self.model, self.folder / "checks.yaml", "-o", self.folder / "w.npz")
         self.refused(6, "checks.yml", "attach-checks", self.model, self.folder / "checks.yml", "-o", self.folder / "out.onnx")
+
+    def test_options_of_compile(self):
+        arrays = {"sample_0.input_ids": int64([1, 4], [256, 1, 2, 3]), "sample_0.anchors": npy("<i4", [1, 1], struct.pack("<i", 2))}
+        compile = ["check", EXAMPLE / "contract-lm.onnx", "--calibration", write_npz(self.folder / "few.npz", arrays), "--quiet"]
+        self.refused(2, "--check-precision", *compile, "--check-precision", "int3", hint="int4")
+        self.refused(2, "--check-window '0'", *compile, "--check-window", "0")
+        gate = tare(*compile, "--json", "--check-precision", "dense", "--fail-on", "kept-dense")
+        self.assertEqual(gate.returncode, 4, gate.stderr)
+        self.assertIn("layers.2.check stays dense", json.loads(gate.stdout)["error"]["message"])
+        path = write_npz(self.folder / "calibration.npz", {**arrays, "sample_0.anchors": npy("<i4", [1, 1], struct.pack("<i", -2))})
+        self.refused(3, "'anchors' must be int32 or int64 [batch, A] of positions, -1 for padding", "check", EXAMPLE / "contract-lm.onnx", "--calibration", path)
+        write_npz(path, {**arrays, "sample_0.anchors": npy("<i4", [2, 1], struct.pack("<2i", 1, 2))})
+        self.refused(3, "calibration sample 0: anchors are for 2 sequences, the model sees 1", "check", EXAMPLE / "contract-lm.onnx", "--calibration", path)
 
 
 if __name__ == "__main__":

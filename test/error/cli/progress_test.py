@@ -37,7 +37,7 @@ class Progress(Case):
         seen, out = self.on_terminal("check", MODEL, "--calibration", calibration, "--report", self.folder / "report.txt")
         self.assertEqual(out, "")
         drawn = seen.split("\r\x1b[K")
-        layers = {m.group(1) for line in drawn if (m := re.match(r"\[3/4\] check layers: (layers\.\d+)\S* \(sample \d of \d, (forward|gradient \d of \d)\)", line))}
+        layers = {m.group(1) for line in drawn if (m := re.match(r"\[3/5\] check layers: (layers\.\d+)\S* \(sample \d of \d, (forward|gradient \d of \d)\)", line))}
         self.assertGreater(len(layers), 1, seen[-2000:])
         self.assertTrue(all(line.startswith("[") or not line for line in drawn[:-1]), seen[-2000:])
 
@@ -46,7 +46,7 @@ class Progress(Case):
         done = tare("check", MODEL, "--calibration", calibration, "--report", self.folder / "report.txt")
         self.assertEqual((done.returncode, done.stdout), (0, ""))
         self.assertNotIn("\x1b", done.stderr)
-        self.assertIn("tare: [3/4] check layers\n", done.stderr)
+        self.assertIn("tare: [3/5] check layers\n", done.stderr)
         quiet = tare("compile", MODEL, "--stop-after", "marked", "-o", self.folder / "m.mlir", "--quiet")
         self.assertEqual((quiet.returncode, quiet.stdout, quiet.stderr), (0, "", ""))
 

@@ -41,6 +41,23 @@ TEST(ReportJson, HasThePinnedKeys) {
   EXPECT_TRUE(j["candidates"][0]["code"].is_null());
 }
 
+TEST(ReportJson, FidelityChecks) {
+  auto j = nlohmann::json::parse(toJson(sampleReport()))["checks"];
+  ASSERT_EQ(j.size(), 3u);
+  for (auto key : {"name", "form", "heads", "rank", "precision", "fidelity", "window_agreement", "overall_agreement", "code", "line", "anchors", "evaluated_tokens", "tokens", "tried"})
+    EXPECT_TRUE(j[0].contains(key)) << key;
+  EXPECT_TRUE(j[0]["fidelity"].is_null() && j[0]["code"].is_null() && j[0]["anchors"].is_null() && j[0]["tried"].empty());
+  EXPECT_EQ(j[1]["window_agreement"], (std::vector<double>{100, 100, 100}));
+  EXPECT_EQ(j[1]["tried"][0]["precision"], "int4");
+  EXPECT_EQ(j[1]["tried"][0]["window_agreement"], (std::vector<double>{91, 100, 100}));
+  EXPECT_EQ(j[2]["code"], "FIDELITY_BELOW_THRESHOLD");
+  auto read = fromJson(toJson(sampleReport()), "r.json");
+  ASSERT_TRUE(static_cast<bool>(read));
+  EXPECT_EQ(read->checks[1].tried.size(), 2u);
+  EXPECT_EQ(read->checks[1].tokens, 804);
+  EXPECT_EQ(read->checks[2].line, sampleReport().checks[2].line);
+}
+
 TEST(ReportJson, MissingMeasurementsAreNullWithWhy) {
   auto j = nlohmann::json::parse(toJson(sampleReport()));
   EXPECT_TRUE(j["candidates"][1]["gradient"]["parameters"].is_null());

@@ -22,6 +22,12 @@ inline tare::report::Report sampleReport() {
   unformed.weights.why = unformed.forward.why = unformed.gradientBranch.why = unformed.gradientParameters.why = "two outputs";
   r.candidates = {pruned, rejected, unformed};
   r.checks = {{"layers.2.check", "dense", "f32", "", "dense form", 3, 64, {}, {}, {}}};
+  Check sparse{"layers.4.check", "sparse", "int8", "", "", 3, 64, 100.0, {100, 100, 100}, {99.5, 100, 97.25}};
+  sparse.anchors = "seeded", sparse.evaluated = 22, sparse.tokens = 804;
+  sparse.tried = {{"int4", 97, {91, 100, 100}, {90, 100, 100}}, {"int8", 100, {100, 100, 100}, {99.5, 100, 97.25}}};
+  Check kept{"layers.6.check", "dense", "f32", "FIDELITY_BELOW_THRESHOLD", kHostile, 3, 64, 50.0, {50, 50, 50}, {60, 60, 60}};
+  kept.line = std::string("[SPARSIFY_REJECTED: FIDELITY_BELOW_THRESHOLD] layers.6.check: ") + kHostile;
+  r.checks.push_back(sparse), r.checks.push_back(kept);
   r.shape = {{"batch", 1}, {"sequence", 128}};
   r.full = {{"batch*sequence*1000", 128000}, {"batch*sequence*10", 1280}}, r.pruned = {{"batch*sequence*900", 115200}, {"batch*sequence*9", 1152}};
   r.layers = {{"layers.1", r.full, r.pruned}};
