@@ -74,29 +74,63 @@ GroupOp buildGroup(OpBuilder &builder, Operation *root, GroupKind kind, ArrayRef
   auto take = [&](Value operand) {
     if (operand.getDefiningOp() && inside.contains(operand.getDefiningOp())) return;
     bool isOfCheck = llvm::all_of(operand.getUsers(), [](Operation *user) { return isa<FidelityCheckOp>(user); }); // read from memory by a microkernel
-    if (isScalarConstant(operand) && !isOfCheck)
+    if (isScalarConstant(operand) && !isOfCheck && !inputs.contains(operand))
       scalars.insert(operand.getDefiningOp());
     else
       inputs.insert(operand);
   };
-  for (Value operand : root->getOperands()) {
-    auto cast = kind == GroupKind::Gemm ? operand.getDefiningOp<CastOp>() : CastOp();
-    take(cast && inside.contains(cast) ? cast.getX() : operand);
-  }
+  // What a microkernel reads lies in memory, also when it has one element; the sources of views inside the group are such operands, too.
+  auto inMemory = [&](Value operand) {
+    while (Operation *made = operand.getDefiningOp()) {
+      if (!inside.contains(made) || !isa<CastOp, TransposeOp, ReshapeOp>(made)) break;
+      operand = made->getOperand(0);
+    }
+    if (!operand.getDefiningOp() || !inside.contains(operand.getDefiningOp())) inputs.insert(operand);
+  };
+  unsigned read = isa<MatmulOp>(root) ? 2 : isa<AttentionOp>(root) ? 3 : 0;
+  llvm::for_each(root->getOperands().take_front(read), inMemory);
+  llvm::for_each(root->getOperands().drop_front(read), take);
   for (Operation *op : ops) llvm::for_each(op->getOperands(), take);
+  // A packed weight has another layout than the one that the rest of the body would read: that reads an operand of its own.
+  Value packed;
+  Operation *widened = nullptr;
+  if (kind == GroupKind::Gemm) {
+    packed = root->getOperand(1);
+    if (widened = packed.getDefiningOp(); widened && inside.contains(widened)) packed = widened->getOperand(0);
+    else widened = nullptr;
+    auto readsWeight = [&](Operation *op) { return op != root && op != widened && llvm::any_of(op->getOperands(), [&](Value v) { return v == packed || (widened && v == widened->getResult(0)); }); };
+    if (root->getOperand(0) != packed && llvm::none_of(ops, readsWeight)) packed = nullptr;
+  }
+  SmallVector<Value> operands(inputs.getArrayRef());
+  if (packed) operands.push_back(packed);
   SmallVector<Type> types;
   for (Value result : results) types.push_back(result.getType());
-  auto group = builder.create<GroupOp>(root->getLoc(), types, kind, inputs.getArrayRef());
+  auto group = builder.create<GroupOp>(root->getLoc(), types, kind, operands);
   OpBuilder body(builder.getContext());
   Block *block = body.createBlock(&group.getBody());
   IRMapping mapping;
   for (Value input : inputs) mapping.map(input, block->addArgument(input.getType(), input.getLoc()));
-  auto clone = [&](Operation *op) { body.clone(*op, mapping)->setDiscardableAttrs(DictionaryAttr::get(op->getContext())); };
+  auto cloneWith = [&](Operation *op, IRMapping &values) {
+    Operation *made = body.clone(*op, values);
+    made->setDiscardableAttrs(DictionaryAttr::get(op->getContext()));
+    return made;
+  };
+  IRMapping ofRoot; // the packed operand, where it is read in two layouts
+  if (packed) {
+    ofRoot.map(packed, mapping.lookup(packed));
+    mapping.map(packed, block->addArgument(packed.getType(), packed.getLoc()));
+  }
+  auto clone = [&](Operation *op) {
+    if (op != root || !packed) return void(cloneWith(op, mapping));
+    Value rhs = widened ? cloneWith(widened, ofRoot)->getResult(0) : ofRoot.lookup(packed);
+    cloneWith(root, mapping)->setOperand(1, rhs);
+  };
   for (Operation *scalar : scalars) {
     clone(scalar);
     cast<ConstantOp>(block->back()).setName("");
   }
   llvm::for_each(ops, clone);
+  if (Operation *copy = widened && packed ? mapping.lookup(widened->getResult(0)).getDefiningOp() : nullptr; copy && copy->use_empty()) copy->erase();
   SmallVector<Value> yielded;
   for (Value result : results) yielded.push_back(mapping.lookup(result));
   body.create<YieldOp>(root->getLoc(), yielded);

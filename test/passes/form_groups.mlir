@@ -150,3 +150,17 @@ func.func @main(%x: !t) -> (!t, !t) {
   %r = graph.unary <relu> %a : !t -> !t
   return %m, %r : !t, !t
 }
+
+// -----
+// A weight that the epilogue reads as well is two operands: one will be packed for the microkernel, the other one lies as the model has it.
+// CHECK-LABEL: func.func @main
+// CHECK: graph.group <gemm>(%arg0, %[[W:.*]], %[[W]])
+// CHECK-NEXT: ^bb0(%[[X:.*]]: tensor<8x8xf32>, %[[PACKED:.*]]: tensor<8x8xf32>, %[[RAW:.*]]: tensor<8x8xf32>)
+// CHECK: %[[Y:.*]] = graph.matmul %[[X]], %[[PACKED]]
+// CHECK: graph.binary <add> %[[Y]], %[[RAW]]
+func.func @main(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
+  %w = graph.constant "w" dense<0.25> : tensor<8x8xf32> -> tensor<8x8xf32>
+  %0 = graph.matmul %x, %w : tensor<8x8xf32>, tensor<8x8xf32> -> tensor<8x8xf32>
+  %1 = graph.binary <add> %0, %w : tensor<8x8xf32>, tensor<8x8xf32> -> tensor<8x8xf32>
+  return %1 : tensor<8x8xf32>
+}

@@ -8,6 +8,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <csignal>
+#include <filesystem>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
@@ -54,8 +55,23 @@ llvm::Error writeText(const std::string &path, const std::string &text) {
   return file->commit();
 }
 
+/// Before the run: no output may take the place of what is read, or of another output.
+llvm::Error checkOutputs(const Options &options) {
+  std::pair<const char *, const std::string *> files[] = {{"ENGINE", &options.engine}, {"--inputs", &options.inputs}, {"--public-key", &options.publicKey}, {"--outputs", &options.outputs},
+                                                          {"--profile", &options.profile}, {"--metrics", &options.metrics}};
+  for (size_t out = 3; out < std::size(files); ++out)
+    for (size_t other = 0; other < out; ++other) {
+      const std::string &a = *files[out].second, &b = *files[other].second;
+      std::error_code ignored;
+      if (a.empty() || b.empty() || (a != b && !std::filesystem::equivalent(a, b, ignored))) continue;
+      return fail(ExitCode::Usage, std::string(files[out].first) + " would overwrite the file of " + files[other].first).inFile(a).withHint("give another output file");
+    }
+  return llvm::Error::success();
+}
+
 /// Runs; api::Failure may be thrown by the wrapper, everything else is an llvm::Error.
 llvm::Error run(const Options &options, nlohmann::ordered_json &summary) {
+  if (auto error = checkOutputs(options)) return error;
   auto inputs = readNpz(options.inputs);
   if (!inputs) return inputs.takeError();
   tare_options engineOptions{};
@@ -131,6 +147,9 @@ int main(int argc, char **argv) {
     options.json = json;
     return report(options, ExitCode::Usage, error.what(), "", "", "", "see tare-run --help");
   }
+  for (const CLI::Option *option : app.get_options())
+    for (auto &value : option->results())
+      if (value.empty()) return report(options, ExitCode::Usage, option->get_name() + " is empty", "", "", "", "give a value, or leave it out");
   nlohmann::ordered_json summary = {{"outputs", nlohmann::ordered_json::object()}};
   try {
     if (auto error = run(options, summary)) return report(options, std::move(error));

@@ -13,6 +13,7 @@ static bool isInternal(llvm::StringRef message) {
 
 DiagnosticCollector::DiagnosticCollector(mlir::MLIRContext &context, Console &console, std::string file)
     : context(context), console(console), file(std::move(file)) {
+  context.printOpOnDiagnostic(false); // a note with the whole op is no hint for a user
   handler = context.getDiagEngine().registerHandler([this](mlir::Diagnostic &d) {
     std::lock_guard lock(mutex);
     std::string node = graph::nodeName(d.getLocation()), notes;

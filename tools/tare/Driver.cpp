@@ -136,6 +136,7 @@ llvm::Expected<ExitCode> runCompile(const CompileRequest &request, Console &cons
   progress.stage(0);
   auto model = importModel(context, request.options);
   if (!model) return model.takeError();
+  if (auto error = keepsInputs(request, model->files)) return error;
   if (!request.emitOnnx.empty() && model->format != "onnx")
     return usage("--emit-onnx writes the source graph, and this source is a Hugging Face folder").inFile(request.options.model).withHint("leave it out, or export the model to ONNX first");
   std::string key;

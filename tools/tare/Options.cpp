@@ -147,12 +147,24 @@ static llvm::Error contradictions(const RawOptions &raw, const CompileRequest &r
   return llvm::Error::success();
 }
 
-static llvm::Error checkOutputs(const RawOptions &raw, const CompileRequest &r) {
+/// Every file that this compile writes, with its flag.
+static std::vector<std::pair<std::string, std::string>> outputsOf(const CompileRequest &r) {
   std::vector<std::pair<std::string, std::string>> outputs;
   if (!r.output.empty() && !r.dryRun && !r.printCacheKey) outputs.push_back({"-o", r.output});
   for (auto &report : r.reports) outputs.push_back({"--report", report});
-  for (auto &[flag, path] : {std::pair("--emit-config", raw.emitConfig), std::pair("--emit-onnx", raw.emitOnnx), std::pair("--depfile", raw.depfile)})
+  for (auto &[flag, path] : {std::pair("--emit-config", r.emitConfig), std::pair("--emit-onnx", r.emitOnnx), std::pair("--depfile", r.depfile)})
     if (!path.empty()) outputs.push_back({flag, path});
+  return outputs;
+}
+
+llvm::Error keepsInputs(const CompileRequest &request, const std::vector<std::string> &filesRead) {
+  for (auto &[flag, path] : outputsOf(request))
+    if (auto error = checkWritable(flag, path, filesRead)) return error;
+  return llvm::Error::success();
+}
+
+static llvm::Error checkOutputs(const RawOptions &raw, const CompileRequest &r) {
+  auto outputs = outputsOf(r);
   std::vector<std::string> taken = {raw.model};
   for (auto &input : {raw.rules, raw.calibration, raw.sign})
     if (!input.empty()) taken.push_back(input);

@@ -28,6 +28,8 @@ struct RawOptions {
 };
 
 void addCompileOptions(CLI::App *command, RawOptions &raw, bool checkOnly);
+/// After the import: none of the outputs is a file that was read (external data, files of a folder); exit 2.
+llvm::Error keepsInputs(const CompileRequest &request, const std::vector<std::string> &filesRead);
 llvm::Expected<CompileRequest> checkOptions(const RawOptions &raw, bool checkOnly, bool json);
 
 } // namespace tare::cli

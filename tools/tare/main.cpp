@@ -58,6 +58,14 @@ static Failure unknownArgument(const CLI::App &app) {
   return Failure(ExitCode::Usage, fmt::format("'{}' is no command of tare", word)).withHint(meant ? fmt::format("did you mean `tare {}`?", *meant) : "commands: " + llvm::join(known, ", "));
 }
 
+/// A value "" is a variable of a script that was never set, not a wish for the default.
+static std::optional<Failure> emptyValue(const CLI::App &command) {
+  for (const CLI::Option *option : command.get_options())
+    for (auto &value : option->results())
+      if (value.empty()) return Failure(ExitCode::Usage, option->get_name() + " is empty").withHint("give a value, or leave it out");
+  return std::nullopt;
+}
+
 static int parseAndRun(int argc, char **argv, Session &session) {
   CLI::App app("Tare finds layers of a transformer checkpoint that weigh nothing, proves it, takes them out, and compiles the rest into one engine file.", "tare");
   app.set_help_flag("-h,--help", "Print this help and exit");
@@ -93,6 +101,7 @@ static int parseAndRun(int argc, char **argv, Session &session) {
     const CLI::App *command = commandOf(app);
     return session.console.report(Failure(ExitCode::Usage, e.what()).withHint(command == &app ? "see `tare --help`" : fmt::format("see `tare {} --help`", command->get_name())));
   }
+  if (auto empty = emptyValue(*commandOf(app))) return session.console.report(*empty);
   if (supported) session.console.out(supportedText(session.console.json));
   else if (!session.action) return session.console.report(Failure(ExitCode::Usage, "no command given").withHint("see `tare --help`; the main one is `tare compile MODEL -o ENGINE`"));
   else {

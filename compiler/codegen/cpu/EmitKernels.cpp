@@ -113,6 +113,8 @@ llvm::Expected<OwningOpRef<ModuleOp>> emitKernels(ModuleOp planned) {
     if (!canEmit(body, why))
       return fail(ExitCode::Internal, "no code for " + why + " in kernel " + body.getSymName().str()).atNode(graph::nodeName(body.getLoc())).withHint("this op and form is missing in the CPU back end: please report it with the model's graph");
     emitKernel(*target, body, table);
+    if ((*target)->hasAttr(Emitter::kMissedRoot))
+      return fail(ExitCode::Internal, "kernel " + body.getSymName().str() + " asks for an element of its root that the loop does not stand at").atNode(graph::nodeName(body.getLoc())).withHint("this form is missing in the CPU back end: please report it with the model's graph");
   }
   emitEntry(*target, program);
   if (failed(lowerToLLVM(*target))) return fail(ExitCode::Internal, "the kernels did not lower to LLVM");

@@ -20,7 +20,7 @@ static void emitTile(Emitter &e, Kernel &k, Value product, Value tile, Value row
     e.loop(e.integer(0), cols, [&](Value c) {
       SmallVector<Value> at(lead);
       if (hasColumn) at.push_back(e.add(col, c));
-      e.bind(product, at, e.load(finished, {r, c}));
+      e.bindRoot(product, at, e.load(finished, {r, c}));
       e.store(k.results[0], at, e.element(result, at));
     });
   });

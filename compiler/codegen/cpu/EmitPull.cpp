@@ -11,19 +11,41 @@ static const void *const *keysOf(Indices indices, SmallVectorImpl<const void *> 
   return keys.data();
 }
 
+/// A dim of size 1 has one index: broadcasting says 0 where a loop over that dim has its counter, and both must find what was bound.
+static SmallVector<Value> canonical(Emitter &e, Value tensor, Indices indices) {
+  SmallVector<Value> result(indices);
+  if (e.flat) return result;
+  for (auto [index, d] : llvm::zip(result, graph::dimsOf(tensor)))
+    if (d.isConstant(1)) index = e.integer(0);
+  return result;
+}
+
 Value Emitter::element(Value tensor, Indices indices) {
+  SmallVector<Value> at = canonical(*this, tensor, indices);
   Key key{tensor.getAsOpaquePointer(), {}};
-  keysOf(indices, key.second);
+  keysOf(at, key.second);
   for (auto &scope : llvm::reverse(memos))
     if (auto it = scope.find(key); it != scope.end()) return it->second;
-  Value scalar = pull(tensor, indices);
+  Value scalar;
+  if (roots.contains(tensor)) { // packed weights and rows cannot be pulled again: a wrong number must not come out
+    entry->getParentOp()->getParentOp()->setAttr(kMissedRoot, b.getUnitAttr());
+    scalar = number(scalarType(cast<RankedTensorType>(tensor.getType()).getElementType()), 0);
+  } else {
+    scalar = pull(tensor, at);
+  }
   return memos.back()[key] = scalar;
 }
 
 void Emitter::bind(Value tensor, Indices indices, Value scalar) {
+  SmallVector<Value> at = canonical(*this, tensor, indices);
   Key key{tensor.getAsOpaquePointer(), {}};
-  keysOf(indices, key.second);
+  keysOf(at, key.second);
   memos.back()[key] = scalar;
+}
+
+void Emitter::bindRoot(Value tensor, Indices indices, Value scalar) {
+  bind(tensor, indices, scalar);
+  roots.insert(tensor);
 }
 
 SmallVector<Value> Emitter::broadcast(Value operand, Indices indices, ArrayRef<Dim> dims) {

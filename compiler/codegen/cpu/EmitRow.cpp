@@ -74,7 +74,7 @@ private:
   void lastPass(llvm::function_ref<Value(Value j, Indices at)> y) {
     e.loop(e.integer(0), e.dim(dims.back()), [&](Value j) {
       SmallVector<Value> at = withColumn(j);
-      e.bind(root->getResult(0), at, y(j, at));
+      e.bindRoot(root->getResult(0), at, y(j, at));
       SmallVector<Value> values;
       for (auto &t : after) values.push_back(e.element(t.value, at));
       for (auto [t, v] : llvm::zip(after, values)) e.store(t.memory, at, v);

@@ -8,6 +8,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include <map>
 
@@ -93,6 +94,9 @@ public:
   mlir::Value element(mlir::Value tensor, Indices indices);
   /// Makes element(tensor, indices) this scalar in the current scope.
   void bind(mlir::Value tensor, Indices indices, mlir::Value scalar);
+  /// The same for a kernel's root, which has no other elements: asking for one marks the module with kMissedRoot, and emitKernels fails.
+  void bindRoot(mlir::Value tensor, Indices indices, mlir::Value scalar);
+  static constexpr llvm::StringLiteral kMissedRoot = "tare.missed_root";
   /// The operand's indices under NumPy broadcasting to `dims`.
   llvm::SmallVector<mlir::Value> broadcast(mlir::Value operand, Indices indices, llvm::ArrayRef<Dim> dims);
   llvm::SmallVector<mlir::Value> reshapeIndices(Indices indices, llvm::ArrayRef<Dim> from, llvm::ArrayRef<Dim> to);
@@ -124,6 +128,7 @@ private:
   std::map<std::pair<const void *, uint64_t>, mlir::Value> constants;
   std::map<std::string, size_t> tableIndex;
   llvm::DenseMap<mlir::Value, std::pair<int64_t, int64_t>> ranges;
+  llvm::DenseSet<mlir::Value> roots;
   mlir::Block *entry;
   mlir::Operation *lastEntryOp = nullptr; // constants and dims are inserted after this one, at the top of the entry block
 };

@@ -26,6 +26,15 @@ static bool reduceContent(NodeImport &n, graph::ReduceKind kind, ArrayRef<Dim> d
   return n.outContent(0, n.element(0), dims, {acc});
 }
 
+/// A reduction over an empty set of axes keeps every element, but the steps around the sum are still done (operator specification, noop_with_empty_axes).
+static Value overNoAxes(NodeImport &n, graph::ReduceKind kind) {
+  using R = graph::ReduceKind;
+  if (kind == R::L1 || kind == R::L2) return n.unary(graph::UnaryKind::Abs, n.in(0));
+  if (kind == R::SumSquare) return n.binary(graph::BinaryKind::Mul, n.in(0), n.in(0));
+  if (kind == R::LogSum) return n.unary(graph::UnaryKind::Log, n.in(0));
+  return n.in(0); // log(exp(x)) is x
+}
+
 void reduce(NodeImport &n, graph::ReduceKind kind) {
   bool keep = n.integer("keepdims", 1) != 0, emptyIsNothing = n.integer("noop_with_empty_axes", 0) != 0;
   int64_t axesOperandSince = kind == graph::ReduceKind::Sum ? 13 : 18;
@@ -33,7 +42,7 @@ void reduce(NodeImport &n, graph::ReduceKind kind) {
   if (n.version < axesOperandSince) list = n.integers("axes");
   else if (n.in(1)) list = n.requireIntegers(1, "axes");
   if (n.failed()) return;
-  if ((!list || list->empty()) && emptyIsNothing) return n.out(0, n.in(0));
+  if ((!list || list->empty()) && emptyIsNothing) return n.out(0, overNoAxes(n, kind));
   SmallVector<int64_t> axes;
   if (list && !list->empty()) {
     axes = n.axes(*list, n.rank(0));

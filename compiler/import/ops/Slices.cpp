@@ -15,6 +15,11 @@ struct Axis { Dim start, length; };
 
 static std::string place(NodeImport &n) { return "node '" + graph::nodeName(n.location) + "' (Slice, tensor '" + n.proto.output(0) + "'): "; }
 
+/// A dim that is itself the result of clamping, e.g. max(sequence - 3, 0): empty for small inputs that are legal.
+static bool mayBeCutToNothing(const Dim &d) {
+  return llvm::any_of(d.terms(), [](auto &term) { return llvm::any_of(term.first, [](auto &atom) { return atom->kind == Dim::Atom::Kind::Max || atom->kind == Dim::Atom::Kind::Min; }); });
+}
+
 /// Position `p` counted from the start, for a dimension of size d: negative ones from the end, the result in [low, high].
 static Dim position(NodeImport &n, const Dim &p, const Dim &d, const Dim &low, const Dim &high) {
   auto c = p.constant();
@@ -28,7 +33,7 @@ static Dim position(NodeImport &n, const Dim &p, const Dim &d, const Dim &low, c
   }
   Dim q = d + p;
   if ((q - low).provablyNonNegative()) return q;
-  if (p.isConstant(-1)) { // the last element: only an empty tensor has none
+  if (p.isConstant(-1) && !d.constant() && !mayBeCutToNothing(d)) { // the last element: only an empty input has none
     n.g.require("at_most", 1, d, place(n) + d.str() + " must be at least 1");
     return q;
   }

@@ -39,6 +39,7 @@ class Case(unittest.TestCase):
         self.assertEqual(plain.returncode, code, plain.stderr)
         self.assertIn(said, plain.stderr)
         self.assertEqual(plain.stdout, "")
+        self.assertNotIn("see current operation", plain.stderr)  # the compiler's own notes are no hints
         if hint:
             self.assertIn(hint, plain.stderr)
         with_json = tare(*arguments, "--json", cwd=cwd)

@@ -90,10 +90,26 @@ class Usage(Case):
         os.link(MODEL, link)
         self.refused(2, "would overwrite the input", "compile", MODEL, "-o", link)
         self.refused(2, "would overwrite the input", "compile", MODEL, "-o", self.output, "--calibration", EXAMPLE / "calibration.npz", "--emit-config", EXAMPLE / "calibration.npz")
+        # What is only known after the import: external data, files of a Hugging Face folder.
+        copy = self.folder / "copy.onnx"
+        copy.write_bytes(MODEL.read_bytes())
+        weights = self.folder / "contract-lm.weights"
+        os.link(DATA / "contract-lm" / "contract-lm.weights", weights)
+        os.link(weights, self.folder / "hard.json")
+        self.refused(2, "-o would overwrite the input", "compile", copy, "-o", weights)
+        for flag, name in [("--report", "hard.json"), ("--emit-onnx", "contract-lm.weights"), ("--depfile", "contract-lm.weights")]:
+            self.refused(2, f"{flag} would overwrite the input", "compile", copy, "-o", self.output, flag, self.folder / name)
+        self.refused(2, "--emit-config would overwrite the input", "compile", DATA / "bert-tiny", "-o", self.output, "--emit-config", DATA / "bert-tiny" / "config.json")
         self.refused(2, "the folder for -o cannot be used", "compile", MODEL, "-o", self.folder / "missing" / "x.tare", hint="mkdir -p")
         self.refused(6, "-o is a folder", "compile", MODEL, "-o", self.folder)
         self.refused(2, "the ending says no form", "compile", MODEL, "-o", self.output, "--report", self.folder / "r.pdf")
         self.refused(2, "name the same file", "compile", MODEL, "-o", self.output, "--report", self.folder / "r.json", "--emit-config", self.folder / "r.json")
+
+    def test_empty_values(self):
+        """A script's variable that was never set must not mean the default."""
+        for arguments in [["compile", MODEL, "-o", ""], ["compile", "", "-o", self.output], ["check", MODEL, "--report", ""], ["compile", MODEL, "-o", self.output, "--rules", ""],
+                          ["compile", MODEL, "-o", self.output, "--keep", ""], ["run", self.output, "--inputs", ""], ["run", self.output, "--inputs", "x.npz", "--outputs", ""]]:
+            self.refused(2, "is empty", *arguments, hint="leave it out")
 
     def test_shapes(self):
         for shape, said in [("input_ids", "has no NAME="), ("=1x2", "has no NAME="), ("input_ids=1x", "is no size"), ("input_ids=1x-2", "is no size"), ("input_ids=1xq", "is no size"), ("input_ids=1x128,input_ids=1x2", "names input_ids twice"), ("input_ids=1099511627776x1099511627776", "2^40 elements"), ("a=1x1x1x1x1x1x1x1x1", "more than 8 dimensions")]:

@@ -79,6 +79,9 @@ TEST(BadNpz, Container) {
   EXPECT_NE(messageOf(readNpz(dir.write("text.npz", "hello, I am no zip"))).find("not a readable .npz"), std::string::npos);
   EXPECT_NE(messageOf(readNpz(zipOf(dir, {{"x.txt", "hi"}}))).find("'x.txt' is not a .npy array"), std::string::npos);
   EXPECT_NE(messageOf(readNpz(zipOf(dir, {{"../x.npy", kGood}}))).find("unsafe path"), std::string::npos);
+  EXPECT_NE(messageOf(readNpz(zipOf(dir, {{"a\\..\\x.npy", kGood}}))).find("unsafe path"), std::string::npos);
+  auto odd = readNpz(zipOf(dir, {{"a\\b.npy", kGood}})); // a tensor may be called so
+  EXPECT_TRUE(static_cast<bool>(odd)) << messageOf(std::move(odd));
   EXPECT_NE(messageOf(readNpz(zipOf(dir, {{"x.npy", kGood, ZIP_CM_BZIP2}}))).find("stored and deflated"), std::string::npos);
 }
 

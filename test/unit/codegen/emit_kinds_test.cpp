@@ -205,6 +205,44 @@ func.func @main(%x: !x {graph.name = "x"}, %r: !y {graph.name = "r"}, %c: tensor
   }
 }
 
+/// A dim of 1 has one index: the loop's counter and the 0 of broadcasting must name the same element of the root.
+TEST(EmitKinds, DimsOfSizeOneBehindTheRoot) {
+  Program p(R"(
+!x = tensor<?x33xf32, #graph.dims<["s", 33]>>
+!one = tensor<?x1xf32, #graph.dims<["s", 1]>>
+!q = tensor<?x1x?x5xf32, #graph.dims<["b", 1, "s", 5]>>
+!k = tensor<?x1x5x1xf32, #graph.dims<["b", 1, 5, 1]>>
+!p = tensor<?x1x?x1xf32, #graph.dims<["b", 1, "s", 1]>>
+func.func @main(%x: !x {graph.name = "x"}, %q: !q {graph.name = "q"}, %k: !k {graph.name = "k"}) -> (!one {graph.name = "gemm"}, !p {graph.name = "product"}, !one {graph.name = "row"}) {
+  %w = graph.constant "w" dense<0.25> : tensor<33x1xf32> -> tensor<33x1xf32>
+  %0 = graph.group <gemm>(%x, %w) : (!x, tensor<33x1xf32>) -> !one {
+  ^bb0(%a: !x, %v: tensor<33x1xf32>):
+    %two = graph.constant "" dense<2.0> : tensor<f32> -> tensor<f32>
+    %1 = graph.matmul %a, %v : !x, tensor<33x1xf32> -> !one
+    %2 = graph.binary <mul> %1, %two : !one, tensor<f32> -> !one
+    graph.yield %2 : !one
+  }
+  %3 = graph.group <batch_matmul>(%q, %k) : (!q, !k) -> !p {
+  ^bb0(%a: !q, %c: !k):
+    %two = graph.constant "" dense<2.0> : tensor<f32> -> tensor<f32>
+    %1 = graph.matmul %a, %c : !q, !k -> !p
+    %2 = graph.binary <add> %two, %1 : tensor<f32>, !p -> !p
+    graph.yield %2 : !p
+  }
+  %4 = graph.group <row>(%0) : (!one) -> !one {
+  ^bb0(%a: !one):
+    %half = graph.constant "" dense<0.5> : tensor<f32> -> tensor<f32>
+    %1 = graph.softmax %a 1 : !one -> !one
+    %2 = graph.binary <mul> %1, %half : !one, tensor<f32> -> !one
+    %5 = graph.binary <add> %2, %a : !one, !one -> !one
+    graph.yield %5 : !one
+  }
+  return %0, %3, %4 : !one, !p, !one
+}
+)");
+  checkSizes(p, {{{"b", 1}, {"s", 1}}, {{"b", 3}, {"s", 17}}, {{"b", 0}, {"s", 5}}});
+}
+
 TEST(EmitKinds, BatchMatmul) {
   Program p(R"(
 !q = tensor<?x4x?x24xf32, #graph.dims<["b", 4, "s", 24]>>

@@ -140,6 +140,24 @@ TEST(OnnxImport, SlicesToTheEnd) { // bugs B37
   EXPECT_SAYS(text, "<[4]> [-1]"); // starts at the last element and walks down
 }
 
+TEST(OnnxImport, TheLastElementOfWhatMayBeEmpty) { // x[3:][-1:] of a short x is empty, and legal
+  OnnxModel m;
+  m.input("x", 1, {"S"}).output("y");
+  m.ints("three", {3}), m.ints("last", {-1}), m.ints("far", {INT64_MAX});
+  m.node("Slice", {"x", "three", "far"}, {"rest"});
+  m.node("Slice", {"rest", "last", "far"}, {"y"});
+  EXPECT_EQ(imported(m).find("graph.constraints"), std::string::npos);
+}
+
+TEST(OnnxImport, ReductionOverNoAxes) { // the element stays, the steps around the sum are done
+  for (auto [op, says] : {std::pair("ReduceL1", "graph.unary <abs>"), {"ReduceL2", "graph.unary <abs>"}, {"ReduceSumSquare", "graph.binary <mul>"}, {"ReduceLogSum", "graph.unary <log>"}, {"ReduceSum", "return %arg0"}, {"ReduceLogSumExp", "return %arg0"}}) {
+    OnnxModel m(18);
+    m.input("x", 1, {"S"}).output("y");
+    set(m.node(op, {"x"}, {"y"}), "noop_with_empty_axes", int64_t(1));
+    EXPECT_SAYS(imported(m), says);
+  }
+}
+
 TEST(OnnxImport, IntegersAbove32Bits) { // bugs B37
   OnnxModel m;
   m.output("y");

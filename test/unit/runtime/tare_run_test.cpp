@@ -63,6 +63,10 @@ TEST(TareRun, ErrorsHaveTheirExitCodeAndWriteNothing) {
       {"e.tare", "--inputs " + dir.path("good.npz") + " --max-level fast", 2, "unknown CPU level"},
       {"e.tare", "--inputs " + dir.path("good.npz") + " --public-key " + dir.path("key"), 4, "engine is not signed"},
       {"e.tare", "--inputs " + dir.path("good.npz") + " --threads 1000", 2, "threads"},
+      {"e.tare", "--inputs " + dir.path("good.npz") + " --profile " + dir.path("good.npz"), 2, "--profile would overwrite the file of --inputs"},
+      {"e.tare", "--inputs " + dir.path("good.npz") + " --metrics " + dir.path("./e.tare"), 2, "--metrics would overwrite the file of ENGINE"},
+      {"e.tare", "--inputs " + dir.path("good.npz") + " --metrics " + dir.path("out.npz"), 2, "--metrics would overwrite the file of --outputs"},
+      {"e.tare", "--inputs ''", 2, "--inputs is empty"},
       {"e.tare", "--inputz", 2, ""}};
   for (auto &c : cases)
     for (bool json : {false, true}) {
