@@ -181,7 +181,7 @@ llvm::Error verify(const json &c, ImportedModel &model, const std::string &calib
   for (size_t i = 0; i < layers.size(); ++i) {
     Proof proof = prove(layers[i], known);
     // A claimed proof must also survive evaluation on random inputs.
-    bool proved = proof.holds && again::isIdentityOnRandomInputs(layers[i], known, 2) != std::optional<bool>(false);
+    bool proved = proof.holds && again::isIdentityOnRandomInputs(layers[i], known, 2, s.options.strictNans) != std::optional<bool>(false);
     if (llvm::Error error = compareLayer(claimed[i], layers[i], witnesses[i], (*numbers)[i], proved, proof.needsFinite, s.options)) return error;
   }
   return llvm::Error::success();

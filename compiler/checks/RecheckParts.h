@@ -42,6 +42,7 @@ llvm::Expected<std::vector<Numbers>> measureAgain(mlir::func::FuncOp main, llvm:
                                                   llvm::ArrayRef<bool> withGradient, const reference::Values &known, const MeasureSetup &setup);
 
 /// Evaluates the layer's body on random finite inputs: false when some output element differs from the input. Nothing when it cannot be evaluated alone.
-std::optional<bool> isIdentityOnRandomInputs(graph::LayerOp layer, const reference::Values &known, uint64_t seed);
+/// Elements that overflowed inside the branch count only under `strictNans`: otherwise finite activations are the licence.
+std::optional<bool> isIdentityOnRandomInputs(graph::LayerOp layer, const reference::Values &known, uint64_t seed, bool strictNans);
 
 } // namespace tare::checks::again

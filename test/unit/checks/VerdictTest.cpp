@@ -41,6 +41,7 @@ const Case kCases[] = {
      "GRADIENT_NONZERO", "proved", "proved"},
     // LLaMA-Pro, LoRA with B = 0: exact, but the first matrix is alive.
     {"zero_projection", zeroW + liveW, matmul("h", "in", "v") + unary("t", "gelu_erf", "h") + matmul("m", "t", "w") + binary("y", "add", "in", "m"), 2, "WEIGHT_ABOVE_THRESHOLD", "proved", "proved"},
+    {"overflow_before_a_zero_projection", zeroW + liveW, matmul("h", "in", "v") + unary("t", "exp", "h") + matmul("m", "t", "w") + binary("y", "add", "in", "m"), 2, "WEIGHT_ABOVE_THRESHOLD", "proved", "proved"},
     // A dead ReLU is dead on this data only (first facts; B71).
     {"dead_relu", liveW + constant("b", "l.b", "dense<-100.0>", "tensor<4xf32>"),
      matmul("h", "in", "v") + binary("s", "add", "h", "b", "tensor<4xf32>") + unary("t", "relu", "s") + matmul("m", "t", "v") + binary("y", "add", "in", "m"), 2, "WEIGHT_ABOVE_THRESHOLD",
