@@ -330,8 +330,11 @@ Result<void> Context::execute() {
 
   for (int64_t fault : faults)
     if (fault != 0) {
-      auto step = static_cast<uint64_t>(fault - 1);
+      auto step = static_cast<uint64_t>((fault < 0 ? -fault : fault) - 1);
       bool known = step < plan.steps()->size();
+      if (fault < 0) // code_abi.h: the emulator found a bug in a kernel
+        return Error(Error(Status::Internal, "a CUDA kernel did something wrong; the emulator's report is on standard error")
+                         .inStep(known ? plan.steps()->Get(static_cast<uint32_t>(step))->name()->c_str() : "?"));
       return Error(Error::format(Status::Refused, "index out of range", "a value of an input is not a legal index (an id beyond the vocabulary or the positions)")
                        .inStep(known ? plan.steps()->Get(static_cast<uint32_t>(step))->name()->c_str() : "?"));
     }

@@ -89,10 +89,18 @@ int physicalCores() {
 
 Result<size_t> chooseLevel(const char *const *levels, size_t count, const char *bound) {
   CpuLevel limit = detectCpuLevel();
+  // The CUDA emulator: CUDA text compiled for the lowest level; taken when asked for, or when there is nothing else.
+  auto isEmulator = [](const char *name) { return strcmp(name, "cuda-emu") == 0; };
+  bool onlyEmulator = count == 1 && isEmulator(levels[0]), asks = bound && isEmulator(bound);
+  for (size_t i = 0; (asks || (onlyEmulator && !(bound && *bound))) && i < count; ++i)
+    if (isEmulator(levels[i]) && limit >= CpuLevel::V3) return i;
+  if (asks)
+    return Error::format(Status::Environment, "no code for the CUDA emulator", "%s; compile again with --target cuda-emu",
+                         limit >= CpuLevel::V3 ? "the engine has none" : "it needs a CPU with AVX2 (x86-64-v3)");
   if (bound && *bound) {
     CpuLevel asked = cpuLevelFromName(bound);
     if (asked == CpuLevel::None && strcmp(bound, "none") != 0)
-      return Error::format(Status::Usage, "unknown CPU level", "'%s'; known: x86-64-v3, x86-64-v4, avx512-bf16, amx", bound);
+      return Error::format(Status::Usage, "unknown CPU level", "'%s'; known: x86-64-v3, x86-64-v4, avx512-bf16, amx, cuda-emu", bound);
     if (asked < limit) limit = asked;
   }
   for (CpuLevel level = limit; level > CpuLevel::None; level = static_cast<CpuLevel>(static_cast<int>(level) - 1))

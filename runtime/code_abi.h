@@ -18,7 +18,8 @@ typedef struct tare_code_args {
   int64_t (*barrier)(void *pool, int64_t thread_id); /* 4: returns non-zero when the run is cancelled or failed; all threads get the same answer */
   void *stamp_state;                                 /* 5: first argument of stamp */
   void (*stamp)(void *stamp_state, int64_t step);    /* 6: null unless a profile is taken; step == number of steps at the end */
-  int64_t *fault;                                    /* 7: one word per thread, zeroed by the runtime; code stores 1 + step index when an index is out of range */
+  int64_t *fault;                                    /* 7: one word per thread, zeroed by the runtime; code stores 1 + step index when an index is out of range,
+                                                        and the negative of that when the CUDA emulator found a bug in a kernel (its report is on stderr) */
   const uint8_t *skip;                               /* 8: one byte per step, the same for all threads; non-zero: no requested output needs the step */
 } tare_code_args;
 

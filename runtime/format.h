@@ -31,11 +31,12 @@ enum class SectionKind : uint32_t {
   Report = 7,          // JSON report
   Provenance = 8,      // JSON: tool version, source hash, options
   Signature = 9,       // Ed25519: 32 bytes public key, 64 bytes signature
+  CudaSource = 10,     // the .cu text of every kernel (format 1.1), for people; nothing runs it
 };
-inline constexpr uint32_t kLastKind = 9;
+inline constexpr uint32_t kLastKind = 10;
 inline const char *kindName(uint32_t kind) {
   constexpr const char *names[] = {"?",           "plan",          "weights", "weight checksums", "code",
-                                   "certificate", "configuration", "report",  "provenance",       "signature"};
+                                   "certificate", "configuration", "report",  "provenance",       "signature", "cuda source"};
   return kind <= kLastKind ? names[kind] : "?";
 }
 

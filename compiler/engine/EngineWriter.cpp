@@ -52,7 +52,8 @@ llvm::Error writeEngine(llvm::StringRef path, const EngineContents &contents) {
                                                           {SectionKind::Certificate, contents.certificate},
                                                           {SectionKind::Configuration, contents.configuration},
                                                           {SectionKind::Report, contents.report},
-                                                          {SectionKind::Provenance, contents.provenance}};
+                                                          {SectionKind::Provenance, contents.provenance},
+                                                          {SectionKind::CudaSource, contents.cudaSource}};
   for (auto &[kind, bytes] : rest) {
     if (bytes.empty()) continue;
     if (auto added = file->add(kind, 64, bytes); !added) return added.takeError();

@@ -11,7 +11,7 @@ namespace tare {
 struct EngineContents {
   mlir::ModuleOp planned;        ///< holds one plan.program, and `main` as a declaration
   std::vector<CodeSection> code; ///< one per ISA level
-  std::string certificate, configuration, report, provenance; ///< as they will lie in the file; an empty one is left out
+  std::string certificate, configuration, report, provenance, cudaSource; ///< as they will lie in the file; an empty one is left out
   /// Estimates of the source graph before and after removals, counted alike (compiler/report/Estimates.h); absent: sums over this plan's steps.
   std::optional<Dim> fullFlops, fullBytes, flops, bytes;
   std::vector<std::string> prunedLayers;

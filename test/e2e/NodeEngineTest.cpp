@@ -2,6 +2,7 @@
 // whose ops are in the op table gives ONNX's own results and shapes and dtypes, or is listed in node-exclusions.txt; a listed one that passes is an error.
 #include "compiler/codegen/cpu/Backend.h"
 #include "compiler/codegen/cpu/EmitKernels.h"
+#include "compiler/codegen/cuda/Emulator.h"
 #include "compiler/engine/EngineWriter.h"
 #include "compiler/import/Import.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -28,13 +29,21 @@ std::string compileTest(const std::string &model, const std::string &engine, con
   auto imported = importModel(context, options);
   if (!imported) return "import: " + llvm::toString(imported.takeError());
   if (mlir::failed(runPipeline(*imported->module, options))) return "passes: " + said;
-  auto kernels = codegen::emitKernels(*imported->module);
-  if (!kernels) return "kernels: " + llvm::toString(kernels.takeError());
-  auto code = compileForLevels(**kernels, options.levels, 1);
-  if (!code) return "code: " + llvm::toString(code.takeError());
   EngineContents contents;
   contents.planned = *imported->module;
-  contents.code = std::move(*code);
+  if (level == cuda::kEmulatorLevel) {
+    auto kernels = cuda::printKernels(*imported->module);
+    if (!kernels) return "text: " + llvm::toString(kernels.takeError());
+    auto code = cuda::compileForEmulator(*imported->module, *kernels);
+    if (!code) return "code: " + llvm::toString(code.takeError());
+    contents.code.push_back(std::move(*code));
+  } else {
+    auto kernels = codegen::emitKernels(*imported->module);
+    if (!kernels) return "kernels: " + llvm::toString(kernels.takeError());
+    auto code = compileForLevels(**kernels, options.levels, 1);
+    if (!code) return "code: " + llvm::toString(code.takeError());
+    contents.code = std::move(*code);
+  }
   contents.certificate = "none";
   if (auto error = writeEngine(engine, contents)) return "engine: " + llvm::toString(std::move(error));
   return "";
@@ -63,6 +72,7 @@ std::string runTest(const NodeTest &test, const std::string &path) {
 TEST(NodeTests, EnginesGiveOnnxResults) {
   __builtin_cpu_init();
   std::string level = __builtin_cpu_supports("avx512f") ? "x86-64-v4" : "x86-64-v3";
+  if (const char *own = std::getenv("TARE_NODE_LEVEL")) level = own; // cuda-emu: every test through CUDA text, a second or two each
   TempDir dir;
   walkNodeTests("engine", [&](const std::string &model, const NodeTest &test) {
     std::string why = compileTest(model, dir.path("x.tare"), level);

@@ -129,7 +129,7 @@ void addBenchCommand(CLI::App &app, Session &session) {
   addRepeatable(c, "--shape", o->shapes, "Shapes of inputs: input_ids=1x128[,NAME=AxB...]")->required()->type_name("SHAPES");
   c->add_option("--threads", o->threads, "Default: the physical cores the process may use")->type_name("N");
   c->add_option("--repeat", o->repeat, "Timed runs after three warm ones (default 50)")->type_name("N");
-  c->add_option("--target", o->target, "Highest CPU level to use, e.g. cpu:x86-64-v3")->type_name("TARGET");
+  c->add_option("--target", o->target, "Highest CPU level to use, e.g. cpu:x86-64-v3, or cuda-emu")->type_name("TARGET");
 }
 
 } // namespace tare::cli

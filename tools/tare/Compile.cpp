@@ -4,6 +4,7 @@
 #include "compiler/checks/Certificate.h"
 #include "compiler/codegen/cpu/Backend.h"
 #include "compiler/codegen/cpu/EmitKernels.h"
+#include "compiler/codegen/cuda/Emulator.h"
 #include "compiler/engine/EngineWriter.h"
 #include "compiler/plan/Plan.h"
 #include "compiler/report/Collect.h"
@@ -82,16 +83,34 @@ llvm::Expected<Compiled> runPasses(ImportedModel &model, const CompileOptions &o
 llvm::Error makeEngine(ImportedModel &model, const CompileOptions &options, const Compiled &compiled, const std::string &path, DiagnosticCollector &diagnostics, Progress *progress) {
   auto stage = [&](size_t index) { if (progress) progress->stage(index); };
   stage(7);
-  auto code = codegen::emitKernels(*model.module);
-  if (!code) return code.takeError();
+  std::vector<std::string> levels(options.levels);
+  bool emulator = llvm::is_contained(levels, cuda::kEmulatorLevel);
+  llvm::erase(levels, cuda::kEmulatorLevel);
+  std::vector<CodeSection> sections;
+  std::string cudaSource;
+  if (emulator) { // first: it gives the plan the memory that the emulator needs
+    auto kernels = cuda::printKernels(*model.module);
+    if (!kernels) return kernels.takeError();
+    if (progress) progress->working(cuda::kEmulatorLevel);
+    auto section = cuda::compileForEmulator(*model.module, *kernels);
+    if (!section) return section.takeError();
+    sections.push_back(std::move(*section));
+    cudaSource = cuda::sourceSection(*kernels);
+  }
   stage(8);
   auto working = [&](const std::string &level) { if (progress) progress->working(level); };
-  auto sections = compileForLevels(**code, options.levels, options.threads, working);
-  if (!sections) return sections.takeError();
+  if (!levels.empty()) {
+    auto code = codegen::emitKernels(*model.module);
+    if (!code) return code.takeError();
+    auto made = compileForLevels(**code, levels, options.threads, working);
+    if (!made) return made.takeError();
+    for (auto &section : llvm::reverse(*made)) sections.insert(sections.begin(), std::move(section));
+  }
   stage(9);
   EngineContents contents;
   contents.planned = *model.module;
-  contents.code = std::move(*sections);
+  contents.code = std::move(sections);
+  contents.cudaSource = std::move(cudaSource);
   contents.certificate = compiled.certificate;
   contents.configuration = report::toConfiguration(compiled.report);
   contents.report = report::toJson(compiled.report);

@@ -1,5 +1,6 @@
 // tare inspect ENGINE: what is in an engine file. In: an engine. Out: header, configuration, plan or kernels as text or JSON on stdout. Holds: --header reads the
 // first bytes only and loads nothing; everything else goes through the verified file.
+#include "compiler/codegen/cuda/Kernels.h"
 #include "compiler/import/Npz.h"
 #include "compiler/report/Writers.h"
 #include "runtime/EngineReader.h"
@@ -16,7 +17,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 struct Options {
-  std::string engine;
+  std::string engine, source;
   bool header = false, config = false, plan = false, kernels = false;
 };
 std::string dump(const Json &json) { return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"; }
@@ -122,6 +123,7 @@ std::string signatureText(const char *title, const Json &tensors) {
 
 llvm::Expected<ExitCode> inspect(const Options &o, Console &console) {
   if (o.header + o.config + o.plan + o.kernels > 1) return usage("inspect shows one of --header, --config, --plan, --kernels").withHint("leave out all but one; without any of them you see an overview");
+  if (!o.source.empty() && !o.kernels) return usage("--source belongs to --kernels").withHint("tare inspect ENGINE --kernels --source NAME");
   if (o.header) return header(o, console);
   auto engine = EngineHandle::open(o.engine);
   if (!engine) return engine.takeError();
@@ -129,6 +131,14 @@ llvm::Expected<ExitCode> inspect(const Options &o, Console &console) {
     auto text = engine->section("configuration");
     if (!text) return text.takeError();
     console.out(console.json ? Json{{"configuration", *text}}.dump() + "\n" : *text);
+    return ExitCode::Ok;
+  }
+  if (!o.source.empty()) {
+    auto text = engine->section("cuda source");
+    if (!text) return llvm::consumeError(text.takeError()), usage("this engine holds no CUDA text").inFile(o.engine).withHint("compile with --target cuda-emu");
+    auto kernel = cuda::sourceOf(*text, o.source);
+    if (!kernel) return usage("this engine has no CUDA kernel of that name: " + o.source).inFile(o.engine).withHint("tare inspect ENGINE --kernels lists them");
+    console.out(console.json ? Json{{"kernel", o.source}, {"source", *kernel}}.dump() + "\n" : *kernel);
     return ExitCode::Ok;
   }
   auto section = engine->section("plan");
@@ -165,6 +175,7 @@ void addInspectCommand(CLI::App &app, Session &session) {
   c->add_flag("--config", o->config, "The configuration (YAML): pruned, rejected and frozen layers");
   c->add_flag("--plan", o->plan, "Inputs, outputs, buffers and steps");
   c->add_flag("--kernels", o->kernels, "Machine code levels, which one this machine takes, and kernels");
+  c->add_option("--source", o->source, "With --kernels: the CUDA text of this kernel")->type_name("NAME");
 }
 
 } // namespace tare::cli

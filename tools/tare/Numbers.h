@@ -34,7 +34,7 @@ struct NamedShape {
 /// `name=1x128[,name=AxB...]`, sizes in decimal, each name once; `flags` are the values of all repetitions of --shape.
 llvm::Expected<std::vector<NamedShape>> parseShapes(llvm::ArrayRef<std::string> flags);
 
-/// One `--target`: `cpu`, with the levels that follow (empty: all).
+/// All `--target`s: `cpu`, with the levels that follow (none: all); `cuda-emu` is the last level of the result.
 llvm::Expected<std::vector<std::string>> parseCpuTargets(llvm::ArrayRef<std::string> flags);
 
 /// Physical cores that this process may run on; at least 1.

@@ -165,7 +165,7 @@ void addRunCommand(CLI::App &app, Session &session) {
   c->add_option("--outputs", o->outputs, "Write the outputs under their names")->type_name("OUT.npz");
   c->add_option("--fetch", o->fetch, "Only these outputs (comma-separated): what no other needs is not computed")->type_name("NAMES");
   c->add_option("--threads", o->threads, "Default: the physical cores the process may use")->type_name("N");
-  c->add_option("--target", o->target, "Highest CPU level to use, e.g. cpu:x86-64-v3 (default: what this machine has)")->type_name("TARGET");
+  c->add_option("--target", o->target, "Highest CPU level to use, e.g. cpu:x86-64-v3, or cuda-emu (default: what this machine has)")->type_name("TARGET");
   c->add_option("--profile", o->profile, "Write the time of every step as Chrome trace")->type_name("TRACE.json");
   c->add_option("--metrics", o->metrics, "Write metrics in Prometheus text format")->type_name("FILE");
   c->add_option("--public-key", o->publicKey, "The engine must be signed with this Ed25519 key (PEM)")->type_name("FILE");

@@ -75,6 +75,25 @@ class Usage(Case):
         self.refused(2, "'x86-64-v5' is not known", *compile, "--target", "cpu:x86-64-v5")
         self.refused(2, "'cuda:sm_90' is no target of this version", *compile, "--target", "cpu,cuda:sm_90")
         self.refused(2, "'gpu' is no target of this version", *compile, "--target", "gpu")
+        self.refused(2, "--source belongs to --kernels", "inspect", self.output, "--source", "gemm")
+
+    def test_cuda_emulator_without_a_compiler(self):
+        scratch = self.folder / "tmp"
+        scratch.mkdir()
+        compile = ["compile", MODEL, "-o", self.output, "--target", "cuda-emu"]
+        missing = tare(*compile, env={"TARE_CLANG": "/nonexistent/clang", "TMPDIR": str(scratch)})
+        self.assertEqual(missing.returncode, 5, missing.stderr)
+        self.assertIn("TARE_CLANG names", missing.stderr)
+        self.assertIn("apt install clang-19", missing.stderr)
+        self.assertEqual(list(scratch.iterdir()), [])
+        broken = tare(*compile, env={"TARE_CLANG": "/bin/false", "TMPDIR": str(scratch)})
+        self.assertEqual(broken.returncode, 5, broken.stderr)
+        self.assertIn("clang-19 failed on the generated kernels (status 1)", broken.stderr)
+        kept = [p for p in scratch.iterdir() if p.name.startswith("tare-cuda")]
+        self.assertEqual(len(kept), 1) # the text stays for whoever looks into it
+        self.assertIn("TARE_KERNEL(128)", (kept[0] / "kernels.cpp").read_text())
+        self.assertIn(str(kept[0]), broken.stderr)
+        self.assertEqual(self.output.read_bytes(), b"an engine of yesterday")
 
     def test_contradictions(self):
         self.refused(2, "--stop-after makes none", "compile", MODEL, "--stop-after", "clean", "--verify")

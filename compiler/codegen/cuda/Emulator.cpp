@@ -1,0 +1,233 @@
+// The emulator's entry function as text, and the call of clang-19. Geometry, element counts and symbols are read from
+// the run's dims, exactly as a driver launch would get them. A fault of a kernel is printed to stderr with file and
+// line and ends the run with 1 + step, negated, in the thread's fault word.
+#include "compiler/codegen/cuda/Emulator.h"
+#include "compiler/codegen/cpu/FlatLink.h"
+#include "compiler/codegen/cuda/Printer.h"
+#include "compiler/graph/Failure.h"
+#include "llvm/ADT/ScopeExit.h"
+#include "llvm/ADT/SmallString.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Program.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace mlir;
+
+namespace tare::cuda {
+
+// kernels/cuda/emu/launch.h machineBytes, in numbers: 64 KiB per thread and once more, shared memory, its shadow (16
+// bytes per 2), the machine itself.
+static int64_t machineBytes(int64_t sharedBytes) { return 129 * 65536 + 9 * ((sharedBytes + 63) / 64 * 64) + 16384; }
+
+int64_t addEmulatorMemory(ModuleOp planned, const std::vector<KernelText> &kernels) {
+  plan::ProgramOp program = *planned.getOps<plan::ProgramOp>().begin();
+  int64_t most = 0, buffers = 0, steps = 0;
+  for (auto &k : kernels)
+    most = std::max(most, k.sharedBytes);
+  plan::BufferOp last;
+  for (auto b : program.getBody().getOps<plan::BufferOp>())
+    last = b, ++buffers;
+  for ([[maybe_unused]] auto s : program.getBody().getOps<plan::DispatchOp>())
+    ++steps;
+  OpBuilder b(planned.getContext());
+  last ? b.setInsertionPointAfter(last) : b.setInsertionPointToStart(&program.getBody().front());
+  auto type = RankedTensorType::get({}, b.getF32Type());
+  b.create<plan::BufferOp>(program.getLoc(), "per_thread", "emulator", type,
+                           graph::DimsAttr::get(planned.getContext(), Dim(machineBytes(most))), -1, 0,
+                           std::max<int64_t>(steps - 1, 0), "raw", graph::DimsAttr(), ElementsAttr());
+  return buffers;
+}
+
+namespace {
+constexpr char prologue[] = R"(
+extern "C" {
+__attribute__((used)) void *memset(void *to, int value, unsigned long bytes) {
+  void *at = to;
+  __asm__ volatile("rep stosb" : "+D"(at), "+c"(bytes) : "a"(value) : "memory");
+  return to;
+}
+__attribute__((used)) void *memcpy(void *to, const void *from, unsigned long bytes) {
+  void *at = to;
+  __asm__ volatile("rep movsb" : "+D"(at), "+S"(from), "+c"(bytes) : : "memory");
+  return to;
+}
+}
+namespace tare {
+/// A plan buffer as `T`s.
+template <class T> static inline global<T> buffer(const tare_code_args *args, int index, i64 count, const char *name) { return {static_cast<T *>(args->buffers[index]), count, name, nullptr}; }
+/// kernels/cpu/kernels.h tare_check_rows: which rows a fidelity check evaluates in this run.
+struct CheckRows {
+  const i64 *rows;
+  i64 count, tokens;
+  const u32 *carried;
+  u32 *last;
+};
+template <class Run> static inline Run listed(const tare_code_args *args, int index, i64 batch) {
+  const CheckRows &c = *static_cast<const CheckRows *>(args->buffers[index]);
+  return {{c.rows, c.count > 0 ? c.count : 0, "rows", nullptr}, c.count, c.tokens, {c.carried, c.carried ? batch : 0, "carried", nullptr}, {c.last, c.last ? batch : 0, "last", nullptr}};
+}
+/// Reports a fault, then meets the other threads; true when the run is over.
+static __attribute__((noinline)) bool step_done(const tare_code_args *args, i64 thread, i64 step, emu::Report &report) {
+  if (report.kind() != emu::Fault::None) {
+    u64 bytes = 0;
+    while (bytes + 1 < sizeof report.text && report.text[bytes]) ++bytes;
+    report.text[bytes] = '\n';
+    long written = 1, handle = 2;
+    __asm__ volatile("syscall" : "+a"(written) : "D"(handle), "S"(report.text), "d"(bytes + 1) : "rcx", "r11", "memory");
+    args->fault[thread] = -(1 + step);
+  }
+  return args->barrier(args->pool, thread) != 0;
+}
+}
+)";
+
+/// A size read from the run: an expression over the symbols that the entry loads.
+std::string sizeText(const Dim &d) { return dimText(d, true); }
+} // namespace
+
+std::string emulatorText(ModuleOp planned, const std::vector<KernelText> &kernels, int64_t memory) {
+  plan::ProgramOp program = *planned.getOps<plan::ProgramOp>().begin();
+  llvm::StringMap<const KernelText *> byName;
+  std::string text = "#include \"kernels/cuda/simt.cuh\"\n#include \"runtime/code_abi.h\"\n";
+  text += prologue;
+  for (auto &k : kernels)
+    byName[k.name] = &k, text += "#line 1 \"" + k.name + ".cu\"\n" + k.text;
+  text += "#line 1 \"entry.cu\"\n";
+  SmallVector<plan::BufferOp> buffers(program.getBody().getOps<plan::BufferOp>());
+  Dims table = program.getDims().dims();
+
+  text += "namespace tare {\nextern \"C\" __attribute__((visibility(\"hidden\"))) int64_t tare_entry(const "
+          "tare_code_args *args, int64_t thread) {\n";
+  for (auto attr : program.getSymbols().getAsRange<StringAttr>()) {
+    size_t index = llvm::find(table, Dim::symbol(attr.getValue())) - table.begin();
+    text += "  const i64 " + symbolName(attr.getValue()) + " = args->dims[" + std::to_string(index) + "];\n  (void)" +
+            symbolName(attr.getValue()) + ";\n";
+  }
+  text += "  void *const machine = static_cast<u8 *>(args->buffers[" + std::to_string(memory) + "]) + thread * " +
+          std::to_string(*buffers[memory].getBytes().dims()[0].constant()) + ";\n";
+  text += "  const u32 part = static_cast<u32>(thread), parts = static_cast<u32>(args->thread_count);\n";
+  for (auto [number, step] : llvm::enumerate(program.getBody().getOps<plan::DispatchOp>())) {
+    const KernelText &k = *byName.lookup(step.getKernel());
+    func::FuncOp function = k.function;
+    std::string n = std::to_string(number);
+    SmallVector<std::string> arguments;
+    auto addBuffer = [&](int64_t index, Type type, bool result) {
+      plan::BufferOp b = buffers[index];
+      if (b.getKind() == "check")
+        return arguments.push_back("listed<ListedRun>(args, " + std::to_string(index) + ", " +
+                                   sizeText(graph::dimsOf(cast<RankedTensorType>(type))[0]) + ")");
+      Type element = cast<RankedTensorType>(type).getElementType();
+      unsigned bits = std::max(8u, element.getIntOrFloatBitWidth());
+      bool nibbles = b.getPacking() == "check_nibble32";
+      if (nibbles) bits = 8;
+      std::string stored = nibbles ? "u8" : storageType(element), count = sizeText(b.getBytes().dims()[0]);
+      if (bits > 8) count += " / " + std::to_string(bits / 8);
+      std::string name = (result ? "y" : "x") +
+                         std::to_string(result ? arguments.size() - step.getOperands().size() : arguments.size());
+      arguments.push_back("buffer<" + std::string(result ? "" : "const ") + stored + ">(args, " +
+                          std::to_string(index) + ", " + count + ", \"" + name + "\")");
+    };
+    for (auto [i, index] : llvm::enumerate(step.getOperands()))
+      addBuffer(index, function.getArgumentTypes()[i], false);
+    for (auto [i, index] : llvm::enumerate(step.getResults()))
+      addBuffer(index, function.getResultTypes()[i], true);
+    for (auto &s : k.symbols)
+      arguments.push_back(symbolName(s));
+    if (auto capacities = step.getCapacities())
+      for (auto &d : capacities->dims())
+        arguments.push_back(sizeText(d));
+    if (k.gathers)
+      arguments.push_back("global<i64>{reinterpret_cast<i64 *>(args->fault + thread), 1, \"fault\", nullptr}"),
+          arguments.push_back(n);
+    text += "  if (!args->skip[" + n + "]) {\n    if (args->stamp && thread == 0) args->stamp(args->stamp_state, " + n +
+            ");\n    emu::Report report;\n";
+    text += "    const i64 gx = " + sizeText(k.grid[0]) + ", gy = " + sizeText(k.grid[1]) +
+            ", gz = " + sizeText(k.grid[2]) + ";\n";
+    text += "    if (gx > 0 && gy > 0 && gz > 0)\n      emu::launch(machine, {{static_cast<u32>(gx), "
+            "static_cast<u32>(gy), static_cast<u32>(gz)}, {128, 1, 1}, " +
+            std::to_string(k.sharedBytes) + "}, \"" + k.name + "\", " + n + ", report, part, parts, [&] { " + k.name +
+            "(" + llvm::join(arguments, ", ") + "); });\n";
+    text += "    if (step_done(args, thread, " + n + ", report)) return 1;\n  }\n";
+  }
+  size_t steps = llvm::range_size(program.getBody().getOps<plan::DispatchOp>());
+  text += "  if (args->stamp && thread == 0) args->stamp(args->stamp_state, " + std::to_string(steps) +
+          ");\n  return 0;\n}\n}\n";
+  return text;
+}
+
+llvm::Expected<CodeSection> compileForEmulator(ModuleOp planned, const std::vector<KernelText> &kernels) {
+  const char *own = getenv("TARE_CLANG"); // another name or place of the compiler
+  auto compiler = llvm::sys::findProgramByName(own ? own : "clang-19");
+  if (!compiler && !own) compiler = llvm::sys::findProgramByName("clang-19", {"/usr/lib/llvm-19/bin", "/usr/bin"});
+  if (!compiler || !llvm::sys::fs::can_execute(*compiler))
+    return fail(ExitCode::Environment,
+                std::string("the target cuda-emu needs ") +
+                    (own ? "the compiler that TARE_CLANG names, and there is none" : "clang-19, which is not in PATH"))
+        .withHint("install it (Debian: apt install clang-19), or leave cuda-emu out of --target");
+  int64_t memory = addEmulatorMemory(planned, kernels);
+  std::string text = flatten(emulatorText(planned, kernels, memory));
+  llvm::SmallString<128> folder;
+  if (std::error_code error = llvm::sys::fs::createUniqueDirectory("tare-cuda", folder))
+    return fail(ExitCode::Io, "cannot make a temporary folder: " + error.message())
+        .withHint("set TMPDIR to a folder that can be written");
+  bool keep = false;
+  auto cleanUp = llvm::make_scope_exit([&] {
+    if (!keep) llvm::sys::fs::remove_directories(folder);
+  });
+  const std::string source = (folder + "/kernels.cpp").str(), object = (folder + "/kernels.o").str(),
+                    log = (folder + "/log").str();
+  {
+    std::error_code error;
+    llvm::raw_fd_ostream out(source, error);
+    if (!error) out << text, out.close(), error = out.error(), out.clear_error();
+    if (error) return fail(ExitCode::Io, "cannot write: " + error.message()).inFile(source);
+  }
+  StringRef arguments[] = {*compiler,
+                           "-x",
+                           "c++",
+                           "-std=c++20",
+                           "-O2",
+                           "-march=x86-64-v3",
+                           "-ffreestanding",
+                           "-fPIC",
+                           "-fvisibility=hidden",
+                           "-fno-exceptions",
+                           "-fno-rtti",
+                           "-fno-stack-protector",
+                           "-fno-asynchronous-unwind-tables",
+                           "-fno-unwind-tables",
+                           "-fno-threadsafe-statics",
+                           "-fno-strict-aliasing",
+                           "-fwrapv",
+                           "-ffp-contract=on",
+                           "-fno-math-errno",
+                           "-fno-trapping-math",
+                           "-ffunction-sections",
+                           "-fno-ident",
+                           "-w",
+                           "-c",
+                           source,
+                           "-o",
+                           object};
+  std::optional<StringRef> redirects[] = {StringRef(""), StringRef(""), StringRef(log)};
+  std::string message;
+  int status =
+      llvm::sys::ExecuteAndWait(*compiler, arguments, std::nullopt, redirects, /*SecondsToWait=*/600, 0, &message);
+  if (status != 0) {
+    keep = true;
+    auto said = llvm::MemoryBuffer::getFile(log);
+    std::string first = said ? (*said)->getBuffer().split('\n').first.str() : message;
+    return fail(ExitCode::Environment,
+                "clang-19 failed on the generated kernels (status " + std::to_string(status) + "): " + first)
+        .inFile(source)
+        .withHint("the text and the compiler's log are kept in " + folder.str().str() +
+                  "; with clang-19 of LLVM 19.1 this is a bug: please report them");
+  }
+  auto bytes = llvm::MemoryBuffer::getFile(object, /*IsText=*/false, /*RequiresNullTerminator=*/false);
+  if (!bytes) return fail(ExitCode::Io, "cannot read: " + bytes.getError().message()).inFile(object);
+  return linkFlat((*bytes)->getBuffer(), "cuda-emu");
+}
+
+} // namespace tare::cuda

@@ -1,0 +1,40 @@
+// Fusion groups as CUDA text. In: a planned module (plan.program, one function per kernel). Out: one readable .cu per
+// kernel, in order of first use, with its launch geometry. Must hold: the text depends on the module alone; what no
+// template and no pulled expression covers is refused by name, never printed wrong.
+#pragma once
+#include "compiler/plan/Plan.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "llvm/Support/Error.h"
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace tare::cuda {
+
+struct KernelText {
+  mlir::func::FuncOp function;      ///< whose body it is
+  std::string name, text;           ///< of the kernel; the whole .cu file
+  Dim grid[3] = {1, 1, 1};          ///< blocks; 128 threads each
+  int64_t sharedBytes = 0;          ///< dynamic shared memory of a block
+  std::vector<std::string> symbols; ///< i64 parameters behind the buffers, by plan symbol; then the dispatch's
+                                    ///< capacities; then fault and step when it gathers
+  unsigned capacities = 0;
+  bool gathers = false;
+};
+
+/// All kernels of the program.
+llvm::Expected<std::vector<KernelText>> printKernels(mlir::ModuleOp planned);
+
+/// All texts as the engine keeps them: before each, a line "//==== NAME".
+std::string sourceSection(const std::vector<KernelText> &kernels);
+/// The text of one kernel in such a section; nothing when it is not there.
+std::optional<std::string> sourceOf(llvm::StringRef section, llvm::StringRef name);
+
+/// The text with every `#include "kernels/..."` replaced by that file (once each), `#line`s naming it: one
+/// self-contained file.
+std::string flatten(llvm::StringRef text);
+/// One file of kernels/cuda or kernels/cpu as it was when this compiler was built; empty for an unknown name.
+llvm::StringRef kernelSource(llvm::StringRef name);
+
+} // namespace tare::cuda

@@ -1,0 +1,468 @@
+// One printer per group kind (docs/architecture.md "Fusion groups"): a template call of kernels/cuda with the pulled
+// expressions as lambdas, put into kernel.cu.in. Group kinds without a tile of their own (reduce, products of two
+// activations) are one thread per element.
+#include "compiler/codegen/cuda/Kernels.h"
+#include "compiler/codegen/cuda/Printer.h"
+#include "compiler/graph/Failure.h"
+#include "compiler/plan/Kernels.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/StringExtras.h"
+#include <set>
+
+using namespace mlir;
+
+namespace tare::cuda {
+namespace {
+
+Type elementType(Value tensor) { return cast<RankedTensorType>(tensor.getType()).getElementType(); }
+
+struct Target {
+  Value value;
+  Memory memory;
+  SmallVector<Dim> offset; // empty: 0
+};
+
+class KernelPrinter {
+public:
+  KernelPrinter(func::FuncOp function, ArrayRef<std::string> nodes)
+      : function(function), block(function.front()),
+        kind(function->getAttrOfType<StringAttr>(plan::kKindAttr).getValue()), nodes(nodes) {
+    kernel.function = function, kernel.name = function.getSymName().str(), kernel.gathers = gathers(function);
+    auto memoryOf = [&](Value value, const std::string &name, Attribute packing, Attribute pitch) {
+      auto physical = dyn_cast_if_present<graph::DimsAttr>(pitch);
+      auto packed = dyn_cast_if_present<StringAttr>(packing);
+      if (physical)
+        for (auto [p, l] : llvm::zip(physical.dims(), graph::dimsOf(value)))
+          kernel.capacities += !(p == l);
+      return Memory{name, elementType(value), physical ? physical.dims() : graph::dimsOf(value),
+                    packed ? packed.str() : "raw"};
+    };
+    for (BlockArgument a : block.getArguments()) {
+      unsigned i = a.getArgNumber();
+      Attribute packing = kind == "gemm"
+                              ? Attribute(StringAttr::get(function.getContext(), plan::gemmPacking(block, i)))
+                              : function.getArgAttr(i, plan::kPackingAttr);
+      operands.push_back(memoryOf(a, "x" + std::to_string(i), packing, function.getArgAttr(i, plan::kPitchAttr)));
+    }
+    for (auto [i, v] : llvm::enumerate(block.getTerminator()->getOperands()))
+      results.push_back({v,
+                         memoryOf(v, "y" + std::to_string(i), function.getResultAttr(i, plan::kPackingAttr),
+                                  function.getResultAttr(i, plan::kPitchAttr)),
+                         {}});
+  }
+
+  llvm::Expected<KernelText> print() {
+    if (auto error = refuseUnknown()) return std::move(error);
+    Printer p = printer(1);
+    bool tiled = kind == "gemm" ? gemm(p) : kind == "row" ? row(p) : kind == "attention" ? attention(p) : false;
+    if (kind == "append")
+      append(p);
+    else if (!tiled) {
+      for (auto check : block.getOps<graph::FidelityCheckOp>())
+        return missing(*check);
+      if (kind == "row" || kind == "attention") return missing(*plan::rootOf(block, kind));
+      pointwise(p);
+    }
+    finish(p);
+    return std::move(kernel);
+  }
+
+private:
+  Printer printer(unsigned depth) {
+    Printer p(depth);
+    for (auto [argument, m] : llvm::zip(block.getArguments(), operands))
+      p.memory[argument] = m;
+    return p;
+  }
+  llvm::Error missing(Operation &op) {
+    std::string form;
+    llvm::raw_string_ostream(form) << op.getResult(0).getType();
+    return refuse("no CUDA form of " + op.getName().stripDialect().str() + " giving " + form)
+        .atNode(nodes.empty() ? kernel.name : nodes.front())
+        .withHint("compile for the CPU, which has it (--target cpu), and please report it with the model's graph");
+  }
+  llvm::Error refuseUnknown() {
+    for (Operation &op : block.without_terminator()) {
+      bool known =
+          isa<graph::ConstantOp, graph::FillOp, graph::UnaryOp, graph::BinaryOp, graph::SelectOp, graph::CastOp,
+              graph::DequantizeOp, graph::ReduceOp, graph::CumSumOp, graph::MatmulOp, graph::ReshapeOp,
+              graph::TransposeOp, graph::ExpandOp, graph::SliceOp, graph::ConcatOp, graph::PadOp, graph::TileOp,
+              graph::GatherOp, graph::GatherElementsOp, graph::GatherNDOp, graph::TriluOp, graph::RangeOp,
+              graph::DimsConstantOp, graph::SoftmaxOp, graph::LayerNormOp, graph::RmsNormOp, graph::AttentionOp>(op);
+      if (auto constant = dyn_cast<graph::ConstantOp>(op)) {
+        auto dense = dyn_cast<DenseElementsAttr>(constant.getValue());
+        known &= dense && (dense.isSplat() || dense.getNumElements() == 1);
+      }
+      known |= isa<graph::FidelityCheckOp>(op) && kind == "gemm";
+      if (!known) return missing(op);
+    }
+    return llvm::Error::success();
+  }
+
+  /// All values that `value` is computed from, itself included.
+  static void collect(Value value, SmallVectorImpl<Value> &all, DenseSet<Value> &seen) {
+    if (!seen.insert(value).second) return;
+    all.push_back(value);
+    if (Operation *op = value.getDefiningOp())
+      for (Value operand : op->getOperands())
+        collect(operand, all, seen);
+  }
+  /// True when element i of every result depends on element i (or the only one) of everything it is computed from.
+  bool isFlat(Printer &p, ArrayRef<Target> targets) {
+    SmallVector<Value> all;
+    DenseSet<Value> seen;
+    Dim count = elementCount(graph::dimsOf(targets.front().value));
+    for (auto &t : targets) {
+      collect(t.value, all, seen);
+      if (!t.offset.empty() || !(elementCount(t.memory.physical) == count)) return false;
+    }
+    return llvm::all_of(all, [&](Value v) {
+      Dim own = elementCount(graph::dimsOf(v));
+      Operation *op = v.getDefiningOp();
+      bool plain = !op || isa<graph::UnaryOp, graph::BinaryOp, graph::SelectOp, graph::CastOp, graph::ConstantOp,
+                              graph::FillOp, graph::ReshapeOp>(op);
+      auto stored = p.memory.find(v);
+      if (stored != p.memory.end() && (stored->second.panels() || !(elementCount(stored->second.physical) == own)))
+        return false;
+      return plain && (own.isConstant(1) || own == count);
+    });
+  }
+
+  /// A loop over the targets' common space, one thread per element.
+  void nest(Printer &p, ArrayRef<Target> targets) {
+    Dims space = graph::dimsOf(targets.front().value);
+    Dim count = elementCount(space);
+    cover(count);
+    p.open("pointwise(" + dimText(count) + ", [=](i64 i) {");
+    bool flat = p.flat = isFlat(p, targets);
+    SmallVector<Index> at = flat ? SmallVector<Index>{"i"} : p.delinearise("i", space);
+    SmallVector<std::string> scalars;
+    for (auto &t : targets)
+      scalars.push_back(p.element(t.value, at));
+    for (auto [t, scalar] : llvm::zip(targets, scalars)) {
+      SmallVector<Index> where(at);
+      for (auto [i, offset] : llvm::enumerate(t.offset))
+        where[i] = p.add(where[i], p.dim(offset));
+      p.store(t.memory, where, scalar);
+    }
+    p.flat = false;
+    p.close("});");
+  }
+  /// Enough blocks for `count` elements.
+  void cover(const Dim &count) {
+    Dim blocks = Dim::floorDiv(count + 127, 128);
+    kernel.grid[0] = covered ? Dim::max(kernel.grid[0], blocks) : blocks;
+    covered = true;
+  }
+
+  void pointwise(Printer &p) {
+    includes = {"rows.cuh", "scalar.cuh"};
+    SmallVector<SmallVector<Target>> nests;
+    for (auto &t : results) {
+      Dims dims = graph::dimsOf(t.value);
+      auto it = llvm::find_if(
+          nests, [&](auto &n) { return ArrayRef<Dim>(graph::dimsOf(n.front().value)) == ArrayRef<Dim>(dims); });
+      if (it == nests.end())
+        nests.push_back({t});
+      else
+        it->push_back(t);
+    }
+    for (auto &targets : nests)
+      nest(p, targets);
+  }
+
+  /// A cache and new rows; in place when both have one address.
+  void append(Printer &p) {
+    includes = {"rows.cuh", "scalar.cuh"};
+    auto root = cast<graph::ConcatOp>(plan::rootOf(block, "append"));
+    Value old = root.getInputs()[0], fresh = root.getInputs()[1];
+    p.line("// the cache, unless it is extended in place");
+    p.open("if (" + p.memory[old].name + ".pointer != " + results[0].memory.name + ".pointer) {");
+    nest(p, Target{old, results[0].memory, {}});
+    p.close();
+    p.line("// the new rows");
+    SmallVector<Dim> offset(graph::dimsOf(fresh).size(), Dim(0));
+    offset[root.getAxis()] = graph::dimsOf(old)[root.getAxis()];
+    nest(p, Target{fresh, results[0].memory, offset});
+  }
+
+  /// What a sparse fidelity check adds to its gemm (kernels/cuda/check.cuh): the call's first line and the lambda's
+  /// last parameter. Operands of the op in order: h, w, p, tau, e, the run's rows (in the place of the anchors), and
+  /// with integers quantized, scale.
+  std::optional<std::string> checkedCall(Printer &p, graph::MatmulOp root, graph::FidelityCheckOp check,
+                                         const Memory &a, const Memory &w, const Memory &out, const Dim &rows,
+                                         const Dim &columns) {
+    SmallVector<const Memory *> m;
+    for (Value operand : check->getOperands()) {
+      auto argument = dyn_cast<BlockArgument>(operand);
+      if (!argument) return std::nullopt;
+      m.push_back(&operands[argument.getArgNumber()]);
+    }
+    Dims shape = graph::dimsOf(check.getW());
+    auto heads = shape[0].constant(), rank = shape[1].constant(), width = shape[2].constant(), f = columns.constant();
+    if (m.size() < 6 || m[5]->packing != "check" || !heads || !rank || !width || !f || *heads > 32) return std::nullopt;
+    auto precision = check->getAttrOfType<StringAttr>("precision");
+    auto group = check->getAttrOfType<IntegerAttr>("group");
+    bool integers = m.size() == 8, nibbles = integers && precision && precision.getValue() == "int4";
+    includes = {"check.cuh", "scalar.cuh"};
+    int64_t panels = (*rank + 31) / 32, scratch = 8 * *heads * panels * 4 + 2 * 65 * 4 + 16,
+            tiles = std::min<int64_t>((*f + 63) / 64, 8);
+    kernel.grid[0] = Dim((*f + 64 * tiles - 1) / (64 * tiles));
+    kernel.sharedBytes = std::max(kernel.sharedBytes, scratch) + 256;
+    runOf = m[5]->name;
+    p.line("using Check = CheckShape<" + std::to_string(*heads) + ", " + std::to_string(*rank) + ", " +
+           std::to_string(*width) + ", " +
+           std::to_string(integers && group ? std::max<int64_t>(group.getInt(), 1) : 32) + ">;");
+    p.line("static_assert(kGemmF32CheckedBytes<Check, " + storageType(w.element) +
+           "> == " + std::to_string(kernel.sharedBytes) + ");");
+    std::string dense = "FloatPanels<Check, " + storageType(m[1]->element) + ">{" + m[1]->name + "}";
+    std::string sparse = integers ? std::string(nibbles ? "Int4Panels" : "Int8Panels") + "<Check>{" + m[6]->name +
+                                        ", " + m[7]->name + "}"
+                                  : dense;
+    eOf = m[4]->name;
+    return "gemm_f32_checked<Check>(" + a.name + ", " + w.name + ", " + out.name + ", " + dimText(rows) + ", " +
+           dimText(columns) + ", " + std::to_string(tiles) + ", " + runOf + ", " + sparse + ", " + dense + ", " +
+           m[2]->name + ", " + m[3]->name + ", [=](i64 row, i64 column, float product, u32 bits) -> float {";
+  }
+
+  bool gemm(Printer &p) {
+    auto root = cast<graph::MatmulOp>(plan::rootOf(block, "gemm"));
+    Memory w = operands[plan::gemmRhsArgument(block)], out = results[0].memory;
+    auto lhsArgument = dyn_cast<BlockArgument>(root.getLhs());
+    Dims dims = graph::dimsOf(root.getResult()), lhs = graph::dimsOf(root.getLhs());
+    if (!lhsArgument || !w.panels() || !elementType(root.getLhs()).isF32() || results.size() != 1 ||
+        out.element.isF64() || !isa<FloatType>(out.element))
+      return false;
+    if (!(ArrayRef<Dim>(out.physical) == ArrayRef<Dim>(dims)) ||
+        !(ArrayRef<Dim>(operands[lhsArgument.getArgNumber()].physical) == ArrayRef<Dim>(lhs)))
+      return false;
+    includes = {"gemm_f32.cuh", "scalar.cuh"};
+    Dim rows = elementCount(ArrayRef<Dim>(lhs).drop_back()), columns = dims.back();
+    kernel.grid[0] = Dim::floorDiv(columns + 63, 64), kernel.grid[1] = Dim::floorDiv(rows + 63, 64);
+    int64_t width = w.element.getIntOrFloatBitWidth() / 8;
+    kernel.sharedBytes = 2 * (64 * 20 * 4 + 16 * 64 * width);
+    if (block.getOps<graph::FidelityCheckOp>().empty()) // a checked one has its own
+      p.line("static_assert(GemmF32::kSharedBytes<" + storageType(w.element) +
+             "> == " + std::to_string(kernel.sharedBytes) + ");");
+    p.line("// " + dimText(rows) + " rows, " + dimText(columns) + " columns, depth " + dimText(lhs.back()));
+    graph::FidelityCheckOp check;
+    for (auto c : block.getOps<graph::FidelityCheckOp>())
+      check = c;
+    std::string call = "gemm_f32(" + operands[lhsArgument.getArgNumber()].name + ", " + dimText(lhs.back()) + ", " +
+                       w.name + ", " + out.name + ", " + dimText(rows) + ", " + dimText(columns) + ", " +
+                       dimText(lhs.back()) + ", [=](i64 row, i64 column, float product) -> float {";
+    if (check) {
+      auto checked = checkedCall(p, root, check, operands[lhsArgument.getArgNumber()], w, out, rows, columns);
+      if (!checked) return false;
+      call = *checked;
+    }
+    p.open(call);
+    SmallVector<Index> at = p.delinearise("row", ArrayRef<Dim>(dims).drop_back());
+    at.push_back(dims.back().isConstant(1) ? "0" : "column");
+    p.bind(root.getResult(), at, "product");
+    if (check)
+      p.bind(check->getResult(0), at, "check_bias<Check>(bits, " + eOf + ", " + dimText(columns) + ", column)");
+    p.line("return " + p.element(results[0].value, at) + ";");
+    p.close("});");
+    return true;
+  }
+
+  bool dependsOnRoot(Value v, Operation *root) {
+    if (v.getDefiningOp() == root) return true;
+    Operation *op = v.getDefiningOp();
+    return op && llvm::any_of(op->getOperands(), [&](Value operand) { return dependsOnRoot(operand, root); });
+  }
+
+  bool row(Printer &p) {
+    Operation *root = plan::rootOf(block, "row");
+    Value x = root->getOperand(0);
+    Dims dims = graph::dimsOf(x);
+    if (!elementType(x).isF32()) return false;
+    includes = {"rows.cuh", "scalar.cuh"};
+    Dim rows = elementCount(ArrayRef<Dim>(dims).drop_back()), columns = dims.back();
+    kernel.grid[0] = Dim::floorDiv(rows + 3, 4);
+    int64_t kept = columns.constant() && *columns.constant() <= 2048 ? *columns.constant() : 0;
+    kernel.sharedBytes = 4 * kept * 4;
+    std::string call, parameter;
+    if (auto norm = dyn_cast<graph::LayerNormOp>(root))
+      call = "layer_norm_rows", parameter = number(elementType(x), norm.getEpsilon().convertToDouble());
+    if (auto norm = dyn_cast<graph::RmsNormOp>(root))
+      call = "rms_norm_rows", parameter = number(elementType(x), norm.getEpsilon().convertToDouble());
+    if (auto softmax = dyn_cast<graph::SoftmaxOp>(root))
+      call = "softmax_rows", parameter = softmax.getLog() ? "true" : "false";
+    p.line(call + "<" + std::to_string(kept) + ">(" + dimText(rows) + ", " + dimText(columns) + ", " + parameter + ",");
+    auto indices = [&](Printer &q) {
+      SmallVector<Index> at = q.delinearise("row", ArrayRef<Dim>(dims).drop_back());
+      at.push_back(columns.isConstant(1) ? "0" : "column");
+      return at;
+    };
+    p.open("[=](i64 row, i64 column) -> float {");
+    p.line("return " + p.element(x, indices(p)) + ";");
+    p.close("},");
+    p.open("[=](i64 row, i64 column, float x, float y) {");
+    SmallVector<Index> at = indices(p);
+    p.bind(x, at, "x");
+    std::string y = "y";
+    auto scaled = [&](Value scale, Value bias) {
+      y = p.binary(graph::BinaryKind::Mul, y, p.element(scale, p.broadcast(scale, at, dims)), elementType(x));
+      if (bias) y = p.binary(graph::BinaryKind::Add, y, p.element(bias, p.broadcast(bias, at, dims)), elementType(x));
+    };
+    if (auto norm = dyn_cast<graph::LayerNormOp>(root)) scaled(norm.getScale(), norm.getBias());
+    if (auto norm = dyn_cast<graph::RmsNormOp>(root)) scaled(norm.getScale(), Value());
+    p.bind(root->getResult(0), at, y);
+    SmallVector<std::string> scalars;
+    for (auto &t : results)
+      scalars.push_back(p.element(t.value, at));
+    for (auto [t, scalar] : llvm::zip(results, scalars))
+      p.store(t.memory, at, scalar);
+    p.close("});");
+    return true;
+  }
+
+  bool attention(Printer &p) {
+    auto root = cast<graph::AttentionOp>(plan::rootOf(block, "attention"));
+    StringRef layout = root.getLayout();
+    auto argument = [&](Value v) -> const Memory * {
+      auto a = dyn_cast<BlockArgument>(v);
+      return a ? &operands[a.getArgNumber()] : nullptr;
+    };
+    const Memory *q = argument(root.getQ()), *k = argument(root.getK()), *v = argument(root.getV()),
+                 &out = results[0].memory;
+    Dims qDims = graph::dimsOf(root.getQ()), kDims = graph::dimsOf(root.getK()), vDims = graph::dimsOf(root.getV());
+    auto width = qDims[3].constant(), valueWidth = vDims[3].constant();
+    bool fits = q && k && v && width && valueWidth && *width % 4 == 0 && *valueWidth % 4 == 0 && *width > 0 &&
+                *valueWidth > 0 && *width <= 128 && *valueWidth <= 128 && results.size() == 1;
+    if (!fits ||
+        !llvm::all_of(ArrayRef<const Memory *>{q, k, v, &out}, [](const Memory *m) { return m->element.isF32(); }))
+      return false;
+    includes = {"attention_f32.cuh", "scalar.cuh"};
+    wide = *width > 64 || *valueWidth > 64;
+    auto head = [](ArrayRef<Dim> dims, char l) { return l == 's' ? dims[2] : dims[1]; };
+    auto position = [](ArrayRef<Dim> dims, char l) { return l == 's' ? dims[1] : dims[2]; };
+    auto strides = [&](const Memory &m, char l) {
+      ArrayRef<Dim> d = m.physical;
+      std::string batch = dimText(elementCount(d.drop_front(1))), second = dimText(elementCount(d.drop_front(2))),
+                  third = dimText(elementCount(d.drop_front(3)));
+      return "{" + batch + ", " + (l == 's' ? third : second) + ", " + (l == 's' ? second : third) + "}";
+    };
+    Dim heads = head(qDims, layout[0]), queries = position(qDims, layout[0]), keys = position(kDims, layout[1]);
+    kernel.grid[0] = Dim::floorDiv(queries + 31, 32), kernel.grid[1] = heads, kernel.grid[2] = qDims[0];
+    kernel.sharedBytes = 4 * (2 * 32 * (*width + 4) + 32 * (*valueWidth + 4) + 32 * 36);
+    std::string tile = std::to_string(*width) + ", " + std::to_string(*valueWidth);
+    p.line("static_assert(AttentionF32<" + tile + ">::kSharedBytes == " + std::to_string(kernel.sharedBytes) + ");");
+    p.line("const Attention a{" + dimText(heads) + ", " + dimText(head(kDims, layout[1])) + ", " + dimText(queries) +
+           ", " + dimText(keys) + ", // heads, of keys and values, queries, keys");
+    p.line("                  " + strides(*q, layout[0]) + ", " + strides(*k, layout[1]) + ", " +
+           strides(*v, layout[2]) + ", " + strides(out, layout[3]) + ", // batch, head, row of q k v out");
+    p.line("                  " + number(Float32Type::get(root.getContext()), root.getScale().convertToDouble()) +
+           ", " + (root.getNanGuard() ? "true" : "false") + "};");
+    p.open("attention_f32<" + tile + ">(" + q->name + ", " + k->name + ", " + v->name + ", " + out.name +
+           ", a, [=](i64 batch, i64 head, i64 query, i64 key) -> float {");
+    if (root.getBias()) {
+      SmallVector<Dim> space{qDims[0], heads, queries, keys};
+      Index at[] = {"batch", "head", "query", "key"};
+      p.line("return " + p.element(root.getBias(), p.broadcast(root.getBias(), at, space)) + ";");
+    } else {
+      p.line("return 0.0f;");
+    }
+    p.close("});");
+    return true;
+  }
+
+  /// Symbols that the text uses, in the plan's spelling.
+  void collectSymbols() {
+    std::set<std::string> names;
+    auto add = [&](ArrayRef<Dim> dims) {
+      for (const Dim &d : dims)
+        for (auto &name : d.symbols())
+          names.insert(name);
+    };
+    for (auto &m : operands)
+      if (m.packing != "check") add(m.physical);
+    for (auto &t : results)
+      add(t.memory.physical);
+    for (BlockArgument a : block.getArguments())
+      if (operands[a.getArgNumber()].packing != "check")
+        add(graph::dimsOf(a)); // the number of anchors is no size of the plan
+    block.walk([&](Operation *op) {
+      for (Value v : op->getResults())
+        add(graph::dimsOf(v));
+      for (NamedAttribute attr : op->getAttrs())
+        if (auto dims = dyn_cast<graph::DimsAttr>(attr.getValue())) add(dims.dims());
+    });
+    for (unsigned i = 0; i < kernel.capacities; ++i)
+      names.erase(plan::capacitySymbol(i));
+    kernel.symbols.assign(names.begin(), names.end());
+  }
+
+  void finish(Printer &p) {
+    collectSymbols();
+    SmallVector<std::string> parameters;
+    for (auto &m : operands)
+      parameters.push_back(
+          (m.packing == "check"
+               ? "ListedRun "
+               : "global<const " + (m.packing == "check_nibble32" ? "u8" : storageType(m.element)) + "> ") +
+          m.name);
+    for (auto &t : results)
+      parameters.push_back("global<" + storageType(t.memory.element) + "> " + t.memory.name);
+    for (auto &s : kernel.symbols)
+      parameters.push_back("i64 " + symbolName(s));
+    for (unsigned i = 0; i < kernel.capacities; ++i)
+      parameters.push_back("i64 " + symbolName(plan::capacitySymbol(i)));
+    if (kernel.gathers) parameters.push_back("global<i64> " + kFault.str()), parameters.push_back("i64 " + kStep.str());
+    std::string where, lines;
+    for (auto &n : nodes)
+      where += "// runs as " + n + "\n";
+    for (auto &i : includes)
+      lines += "#include \"kernels/cuda/" + i + "\"\n";
+    std::string geometry = "blocks (" + dimText(kernel.grid[0]) + ", " + dimText(kernel.grid[1]) + ", " +
+                           dimText(kernel.grid[2]) + ") of 128 threads, " + std::to_string(kernel.sharedBytes) +
+                           " bytes of shared memory";
+    kernel.text = kernelSource("kernels/cuda/kernel.cu.in").str();
+    auto fill = [&](StringRef hole, const std::string &value) {
+      for (size_t at; (at = kernel.text.find(hole.str())) != std::string::npos;)
+        kernel.text.replace(at, hole.size(), value);
+    };
+    fill("@GEOMETRY@", geometry), fill("@NODES@", where), fill("@INCLUDES@", lines),
+        fill("@QUALIFIER@", wide ? "TARE_WIDE_KERNEL" : "TARE_KERNEL");
+    fill("@PARAMETERS@", llvm::join(parameters, ", ")), fill("@NAME@", kernel.name), fill("@KIND@", kind.str()),
+        fill("@BODY@", withoutUnused(p.text));
+  }
+
+  func::FuncOp function;
+  Block &block;
+  StringRef kind;
+  ArrayRef<std::string> nodes;
+  KernelText kernel;
+  SmallVector<Memory> operands;
+  SmallVector<Target> results;
+  SmallVector<std::string> includes;
+  std::string runOf, eOf; // of a fused check: the parameter that says which rows are evaluated, and E
+  bool covered = false, wide = false;
+};
+
+} // namespace
+
+llvm::Expected<std::vector<KernelText>> printKernels(ModuleOp planned) {
+  llvm::MapVector<StringRef, std::vector<std::string>> uses;
+  for (auto program : planned.getOps<plan::ProgramOp>())
+    for (auto step : program.getBody().getOps<plan::DispatchOp>()) {
+      // A node's name is the model's: no line may end in it what the comment began.
+      std::string name = graph::nodeName(step.getLoc());
+      for (char &c : name)
+        if (static_cast<unsigned char>(c) < 32 || c == '\\') c = '?';
+      uses[step.getKernel()].push_back(name);
+    }
+  std::vector<KernelText> kernels;
+  for (auto &[name, nodes] : uses) {
+    auto function = planned.lookupSymbol<func::FuncOp>(name);
+    if (!function) return fail(ExitCode::Internal, ("the plan calls a kernel that is not there: " + name).str());
+    auto text = KernelPrinter(function, nodes).print();
+    if (!text) return text.takeError();
+    kernels.push_back(std::move(*text));
+  }
+  return kernels;
+}
+
+} // namespace tare::cuda

@@ -1,0 +1,113 @@
+// Whole models through the CUDA text on the emulator (--target cuda-emu), every access of every kernel checked. In:
+// engines that hold both the CPU's code and the emulator's, float64 cases of an independent implementation. Must hold:
+// the CPU's tolerances; both codes of one engine agree; caches grow in place; a bad id is an error and no crash; the
+// engine holds the text that was run.
+#include "test/support/EngineRunner.h"
+
+using namespace tare;
+using namespace tare::test;
+
+namespace {
+std::string engine(const std::string &name) { return std::string(TARE_ENGINES) + "/" + name + ".tare"; }
+ArrayMap load(const std::string &name) {
+  auto arrays = readNpz(std::string(TARE_TEST_DATA) + "/" + name + ".npz");
+  if (!arrays) {
+    ADD_FAILURE() << llvm::toString(arrays.takeError());
+    return {};
+  }
+  return std::move(*arrays);
+}
+
+TEST(CudaEmulator, ContractLmMatchesTheOracle) {
+  EngineRunner cuda(engine("contract-lm-cuda-emu"), 2, "cuda-emu"), cpu(engine("contract-lm-cuda-emu"), 2);
+  ASSERT_TRUE(cuda.good() && cpu.good());
+  EXPECT_EQ(cuda.level(), "cuda-emu");
+  EXPECT_EQ(cpu.level(), "x86-64-v3"); // without a word, the CPU's own code
+  for (const char *name : {"one", "short"}) {
+    ArrayMap wanted = load(std::string("contract-lm/cases/") + name);
+    ArrayMap got = cuda.run({{"input_ids", wanted.at("input_ids")}});
+    ASSERT_TRUE(got.count("logits")) << cuda.error.message;
+    EXPECT_LT(worstDifference(floatsOf(got.at("logits")), floatsOf(wanted.at("logits"))), 2e-4) << name;
+  }
+  // The first 128 tokens of a longer case: a causal model does not know how it goes on.
+  ArrayMap wanted = load("contract-lm/cases/medium");
+  std::vector<int64_t> ids = int64sOf(wanted.at("input_ids"));
+  ids.resize(128);
+  ArrayMap input{{"input_ids", int64s({1, 128}, ids)}};
+  std::vector<float> truth = floatsOf(wanted.at("logits")), got = floatsOf(cuda.run(input).at("logits"));
+  truth.resize(128 * 260);
+  EXPECT_LT(worstDifference(got, truth), 2e-4);
+  EXPECT_LT(worstDifference(got, floatsOf(cpu.run(input).at("logits"))), 1e-4);
+}
+
+TEST(CudaEmulator, SparseChecksAreFusedIntoTheirGemm) { // anchors: few rows are evaluated, the others carry; the CPU's
+                                                        // kernel is the other form of the same
+  EngineRunner cuda(engine("contract-lm-cuda-emu"), 2, "cuda-emu"), cpu(engine("contract-lm-cuda-emu"), 2);
+  ASSERT_TRUE(cuda.good() && cpu.good());
+  std::vector<int64_t> ids = int64sOf(load("contract-lm/cases/medium").at("input_ids"));
+  ids.resize(100);
+  const int32_t anchors[] = {20, 70, 72, -1};
+  ArrayMap input{{"input_ids", int64s({1, 100}, ids)},
+                 {"anchors", Array{6, {1, 4}, std::string(reinterpret_cast<const char *>(anchors), sizeof anchors)}}};
+  ArrayMap ours = cuda.run(input), theirs = cpu.run(input);
+  ASSERT_TRUE(ours.count("logits")) << cuda.error.message;
+  ASSERT_TRUE(theirs.count("logits")) << cpu.error.message;
+  EXPECT_LT(worstDifference(floatsOf(ours.at("logits")), floatsOf(theirs.at("logits"))), 1e-4);
+}
+
+TEST(CudaEmulator, AnIdBeyondTheVocabularyIsAnError) {
+  EngineRunner cuda(engine("contract-lm-cuda-emu"), 1, "cuda-emu");
+  ASSERT_TRUE(cuda.good());
+  EXPECT_TRUE(cuda.run({{"input_ids", int64s({1, 2}, {5, 260})}}).empty());
+  EXPECT_NE(std::string(cuda.error.message).find("index out of range"), std::string::npos) << cuda.error.message;
+  EXPECT_FALSE(cuda.run({{"input_ids", int64s({1, 2}, {5, 259})}}).empty())
+      << cuda.error.message; // the context is usable afterwards
+}
+
+TEST(CudaEmulator, TheEngineHoldsTheText) {
+  tare_error error{};
+  tare_engine_t *e = tare_engine_open(engine("contract-lm-cuda-emu").c_str(), nullptr, &error);
+  ASSERT_NE(e, nullptr) << error.message;
+  const void *data;
+  size_t bytes;
+  ASSERT_TRUE(tare_engine_section(e, "cuda source", &data, &bytes));
+  std::string text(static_cast<const char *>(data), bytes);
+  for (const char *line : {"//==== gemm_f32_128x512_add_gelu_erf\n", "// runs as /layers.0/up/MatMul\n",
+                           "#include \"kernels/cuda/gemm_f32.cuh\"\n", "gelu_erf(", "attention_f32<32, 32>(",
+                           "gemm_f32_checked<Check>(", "check_bias<Check>(bits, "})
+    EXPECT_NE(text.find(line), std::string::npos) << line;
+  tare_engine_close(e);
+}
+
+TEST(CudaEmulator, LlamaMatchesTheOracle) { // GQA, rotary embedding, RMS norm, SwiGLU, bf16 weights
+  ArrayMap cases = load("llama-pro-tiny/cases");
+  EngineRunner cuda(engine("llama-pro-tiny-cuda-emu"), 2, "cuda-emu");
+  ASSERT_TRUE(cuda.good());
+  for (std::string name : {"a", "b", "c"}) {
+    ArrayMap got = cuda.run({{"input_ids", cases.at(name + ".input_ids")}}, {"logits"});
+    ASSERT_TRUE(got.count("logits")) << cuda.error.message;
+    EXPECT_LT(worstDifference(floatsOf(got.at("logits")), floatsOf(cases.at(name + ".logits"))), 5e-4) << name;
+  }
+}
+
+TEST(CudaEmulator, CachesGrowInPlace) {
+  ArrayMap cases = load("llama-pro-tiny/cases");
+  std::vector<int64_t> ids = int64sOf(cases.at("a.input_ids"));
+  std::vector<float> truth = floatsOf(cases.at("a.logits"));
+  EngineRunner cuda(engine("llama-pro-tiny-cuda-emu"), 2, "cuda-emu");
+  ASSERT_TRUE(cuda.good());
+  for (int layer = 0; layer < 8; ++layer)
+    for (const char *part : {"key", "value"})
+      cuda.link("past_key_values." + std::to_string(layer) + "." + part,
+                "present." + std::to_string(layer) + "." + part, 32);
+  size_t done = 0;
+  for (size_t chunk : {5, 1, 1, 2}) {
+    ArrayMap got = cuda.run(
+        {{"input_ids", int64s({1, int64_t(chunk)}, {ids.begin() + done, ids.begin() + done + chunk})}}, {"logits"});
+    ASSERT_TRUE(got.count("logits")) << cuda.error.message;
+    std::vector<float> rows(truth.begin() + done * 260, truth.begin() + (done + chunk) * 260);
+    EXPECT_LT(worstDifference(floatsOf(got.at("logits")), rows), 5e-4) << "after " << done;
+    done += chunk;
+  }
+}
+} // namespace

@@ -1,0 +1,104 @@
+#!/usr/bin/env python3
+"""Two layers of MiniLM's shape (384 wide, 12 heads, 1536) through the CUDA text on the emulator. In: the build folder. Out: exit 0, or 1 and what differs.
+The weights are random (the real ones need a download); the oracle is the forward pass below, in float64, written from the BERT paper's formulas.
+"""
+import json
+import math
+import pathlib
+import struct
+import subprocess
+import sys
+
+import numpy as np
+
+BUILD = pathlib.Path(sys.argv[1])
+TARE, FOLDER = BUILD / "bin" / "tare", BUILD / "e2e" / "minilm-2"
+WIDTH, HEADS, INNER, LAYERS, VOCABULARY, POSITIONS = 384, 12, 1536, 2, 100, 160
+random = np.random.default_rng(20260401)
+
+
+def weights():
+    w = {}
+
+    def add(name, *shape, scale=0.04, one=False):
+        w[name] = (np.float32(one) + random.normal(0, scale, shape)).astype(np.float32)
+
+    add("embeddings.word_embeddings.weight", VOCABULARY, WIDTH)
+    add("embeddings.position_embeddings.weight", POSITIONS, WIDTH)
+    add("embeddings.token_type_embeddings.weight", 2, WIDTH)
+    norms = ["embeddings.LayerNorm"]
+    for n in range(LAYERS):
+        p = f"encoder.layer.{n}."
+        for name, out, depth in [("attention.self.query", WIDTH, WIDTH), ("attention.self.key", WIDTH, WIDTH), ("attention.self.value", WIDTH, WIDTH), ("attention.output.dense", WIDTH, WIDTH),
+                                 ("intermediate.dense", INNER, WIDTH), ("output.dense", WIDTH, INNER)]:
+            add(p + name + ".weight", out, depth)
+            add(p + name + ".bias", out)
+        norms += [p + "attention.output.LayerNorm", p + "output.LayerNorm"]
+    for name in norms:
+        add(name + ".weight", WIDTH, one=True)
+        add(name + ".bias", WIDTH)
+    return w
+
+
+def save(w):
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    header, at = {}, 0
+    for name, value in w.items():
+        header[name] = {"dtype": "F32", "shape": list(value.shape), "data_offsets": [at, at + value.nbytes]}
+        at += value.nbytes
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    (FOLDER / "model.safetensors").write_bytes(struct.pack("<Q", len(text)) + text + b"".join(v.tobytes() for v in w.values()))
+    (FOLDER / "config.json").write_text(json.dumps({
+        "architectures": ["BertModel"], "model_type": "bert", "hidden_size": WIDTH, "num_attention_heads": HEADS, "num_hidden_layers": LAYERS, "intermediate_size": INNER, "hidden_act": "gelu",
+        "vocab_size": VOCABULARY, "max_position_embeddings": POSITIONS, "type_vocab_size": 2, "layer_norm_eps": 1e-12, "pad_token_id": 0, "position_embedding_type": "absolute"}))
+
+
+def forward(w, ids, mask):
+    w = {k: v.astype(np.float64) for k, v in w.items()}
+    erf = np.vectorize(math.erf)
+
+    def norm(x, name):
+        x = x - x.mean(-1, keepdims=True)
+        return x / np.sqrt((x * x).mean(-1, keepdims=True) + 1e-12) * w[name + ".weight"] + w[name + ".bias"]
+
+    def linear(x, name):
+        return x @ w[name + ".weight"].T + w[name + ".bias"]
+
+    batch, length = ids.shape
+    x = w["embeddings.word_embeddings.weight"][ids] + w["embeddings.position_embeddings.weight"][:length] + w["embeddings.token_type_embeddings.weight"][0]
+    x = norm(x, "embeddings.LayerNorm")
+    bias = np.where(mask[:, None, None, :] == 1, 0.0, -np.inf)
+    for n in range(LAYERS):
+        p = f"encoder.layer.{n}."
+        q, k, v = (linear(x, p + "attention.self." + s).reshape(batch, length, HEADS, -1).transpose(0, 2, 1, 3) for s in ("query", "key", "value"))
+        s = q @ k.transpose(0, 1, 3, 2) / math.sqrt(WIDTH / HEADS) + bias
+        s = np.exp(s - s.max(-1, keepdims=True))
+        y = (s / s.sum(-1, keepdims=True) @ v).transpose(0, 2, 1, 3).reshape(batch, length, WIDTH)
+        x = norm(x + linear(y, p + "attention.output.dense"), p + "attention.output.LayerNorm")
+        y = linear(x, p + "intermediate.dense")
+        x = norm(x + linear(0.5 * y * (1 + erf(y / math.sqrt(2))), p + "output.dense"), p + "output.LayerNorm")
+    return x
+
+
+def main():
+    w = weights()
+    save(w)
+    engine = FOLDER / "engine.tare"
+    subprocess.run([TARE, "compile", FOLDER, "-o", engine, "--target", "cuda-emu", "--quiet"], check=True)
+    wrong = 0
+    for batch, length, tail in [(1, 128, 0), (2, 37, 12)]:
+        ids = random.integers(1, VOCABULARY, (batch, length))
+        mask = np.ones((batch, length), np.int64)
+        if tail:
+            mask[-1, -tail:] = 0
+        np.savez(FOLDER / "in.npz", input_ids=ids, attention_mask=mask)
+        subprocess.run([TARE, "run", engine, "--inputs", FOLDER / "in.npz", "--outputs", FOLDER / "out.npz", "--quiet"], check=True)
+        got, want = np.load(FOLDER / "out.npz")["last_hidden_state"], forward(w, ids, mask)
+        worst = np.abs(got - want)[mask == 1].max()
+        print(f"{batch}x{length}: largest difference {worst:.3g}")
+        wrong += not worst < 2e-5
+    return 1 if wrong else 0
+
+
+sys.exit(main())
