@@ -13,7 +13,8 @@ import onnx
 import onnxruntime
 
 BUILD = pathlib.Path(sys.argv[1])
-MODELS, SCRATCH, TARE = BUILD / "data" / "models", BUILD / "e2e" / "ort", BUILD / "bin" / "tare"
+MODELS, TARE = BUILD / "data" / "models", BUILD / "bin" / "tare"
+SCRATCH = BUILD / "e2e" / f"ort-{sys.argv[2]}"  # the modes run side by side
 failures = []
 
 

@@ -62,7 +62,8 @@ static Failure unknownArgument(const CLI::App &app) {
 static std::optional<Failure> emptyValue(const CLI::App &command) {
   for (const CLI::Option *option : command.get_options())
     for (auto &value : option->results())
-      if (value.empty()) return Failure(ExitCode::Usage, option->get_name() + " is empty").withHint("give a value, or leave it out");
+      if (value.empty() && option->get_name() != "--vector") // a text may be empty, a name or a number may not
+        return Failure(ExitCode::Usage, option->get_name() + " is empty").withHint("give a value, or leave it out");
   return std::nullopt;
 }
 

@@ -51,7 +51,8 @@ TEST_P(ModelGroups, EverythingIsRecognised) {
   ASSERT_TRUE(static_cast<bool>(imported)) << llvm::toString(imported.takeError());
   mlir::ModuleOp module = *imported->module;
   mlir::OwningOpRef<mlir::ModuleOp> source = module.clone();
-  ASSERT_TRUE(mlir::succeeded(runTo(module, Phase::Fused)));
+  options.checkPrecision = "f32"; // integer weights may flip a bit; whether they may is the ladder's question, not this test's
+  ASSERT_TRUE(mlir::succeeded(runTo(module, Phase::Fused, options)));
   expectSameValues(*source, module);
   std::map<GroupKind, int> kinds;
   int gelu = 0, silu = 0, softmax = 0, erf = 0, biggest = 0, checks = 0;
