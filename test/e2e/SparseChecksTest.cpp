@@ -98,6 +98,19 @@ TEST_P(Oracle, BitsOfPrefixes) { // the models are causal: the last token of a p
     }
 }
 
+/// What the ladder chooses by itself for contract-lm: its bits at the evaluated tokens are the oracle's, so the logits of the whole document are, too.
+TEST(SparseChecks, TheLaddersOwnEngine) {
+  ArrayMap c = load("reference");
+  std::vector<int64_t> positions = int64sOf(c.at("logits_positions"));
+  for (const char *level : {"x86-64-v3", "x86-64-v4"}) {
+    EngineRunner runner(engine("contract-lm"), 2, level);
+    ASSERT_TRUE(runner.good());
+    std::vector<float> logits = logitsOf(runner, ids(c), c.at("anchors"));
+    EXPECT_LT(worstDifference(rowsAt(logits, positions), floatsOf(c.at("sparse_logits"))), 2e-4) << level;
+    EXPECT_EQ(runner.stats().evaluations_sparse, 17);
+  }
+}
+
 /// Integer weights flip only bits whose distance is near the threshold: counted at the 17 evaluated tokens, 3 checks of 3 heads (153 bits), on the model whose
 /// thresholds sit among the states. Wrong weights would flip half of them; how many a form may flip at all is the ladder's business.
 TEST(SparseChecks, IntegerWeightsKeepTheBits) {

@@ -17,7 +17,7 @@ static void makeHashesRight(std::vector<uint8_t> &bytes) {
   if (bytes.size() < sizeof(format::Header)) return;
   format::Header header;
   memcpy(&header, bytes.data(), sizeof header);
-  if (header.sectionCount > format::kMaxSections || sizeof header + header.sectionCount * sizeof(format::SectionEntry) > bytes.size()) return;
+  if (header.sectionCount == 0 || header.sectionCount > format::kMaxSections || sizeof header + header.sectionCount * sizeof(format::SectionEntry) > bytes.size()) return;
   memcpy(header.magic, format::kMagic, sizeof header.magic);
   std::vector<format::SectionEntry> table(header.sectionCount);
   memcpy(table.data(), bytes.data() + sizeof header, table.size() * sizeof table[0]);
