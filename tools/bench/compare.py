@@ -4,7 +4,7 @@ Out: a table, and one JSON object with --json. Outputs are compared before anyth
 
     compare.py MODEL.onnx ENGINE.tare --shape 1x8,1x32,1x128,1x512 --threads 1 [--rounds 15] [--load] [--compile build/bin/tare] [--json OUT]
 
-Method: runners take turns (A, B, A, B, ...), each round gives each runner one warm-up call and then calls for about 80 ms; the figure is the median of
+Method: runners take turns (A, B, A, B, ...), each round gives each runner 50 ms of rest, one warm-up call and then calls for about 80 ms; the figure is the median of
 the rounds' medians, so slow drift of the machine hits all alike. The process is pinned to as many CPUs as threads. ONNX Runtime has all optimisations
 on. Inputs: random ids, masks of ones, types of zeros. Compare figures only inside one run.
 """
@@ -74,6 +74,7 @@ def measure(calls, rounds):
     gc.disable()
     for _ in range(rounds):
         for name, call in calls.items():
+            time.sleep(0.05)  # the other side's worker threads spin for work after their last call; on two cores they would be in the way
             call()
             samples = []
             for _ in range(max(1, min(50, int(0.08 / once[name])))):
