@@ -1,21 +1,12 @@
 // contract-lm through compiler and runtime. In: engines of all its graphs, float64 cases of an independent implementation. Must hold: f32 within 2e-4 of
 // the logits, f16 within 5e-2 and the same argmax on 99 % of positions, on every ISA level and thread count; pruned equals full to 1e-6 of the largest.
-#include "test/support/EngineRunner.h"
+#include "test/support/EngineFiles.h"
 #include <algorithm>
 
 using namespace tare;
 using namespace tare::test;
 
 namespace {
-ArrayMap load(const std::string &name) {
-  auto arrays = readNpz(std::string(TARE_TEST_DATA) + "/contract-lm/cases/" + name + ".npz");
-  if (!arrays) {
-    ADD_FAILURE() << llvm::toString(arrays.takeError());
-    return {};
-  }
-  return std::move(*arrays);
-}
-std::string engine(const std::string &name) { return std::string(TARE_ENGINES) + "/" + name + ".tare"; }
 
 /// Rows of the case: all positions, or those that `logits_positions` lists.
 std::vector<float> rowsOf(const Array &logits, const ArrayMap &wanted) {
@@ -29,7 +20,7 @@ std::vector<float> rowsOf(const Array &logits, const ArrayMap &wanted) {
 size_t argmax(const std::vector<float> &v, size_t row) { return size_t(std::max_element(v.begin() + row * 260, v.begin() + (row + 1) * 260) - v.begin()) - row * 260; }
 
 void expectCase(EngineRunner &runner, const std::string &name, double tolerance) {
-  ArrayMap wanted = load(name);
+  ArrayMap wanted = contractCase(name);
   ASSERT_TRUE(wanted.count("logits"));
   ArrayMap got = runner.run({{"input_ids", wanted.at("input_ids")}});
   ASSERT_TRUE(got.count("logits")) << name << ": " << runner.error.message;
@@ -75,7 +66,7 @@ TEST(ContractLm, EveryLevelAndThreadCount) {
 }
 
 TEST(ContractLm, ThreadsDoNotChangeTheResult) {
-  ArrayMap wanted = load("medium");
+  ArrayMap wanted = contractCase("medium");
   std::string first;
   for (int threads : {1, 2, 4}) {
     EngineRunner runner(engine("contract-lm"), threads);
@@ -91,7 +82,7 @@ TEST(ContractLm, PrunedEqualsFull) {
   EngineRunner full(engine("contract-lm-full"), 1, "x86-64-v3"), pruned(engine("contract-lm"), 1, "x86-64-v3");
   ASSERT_TRUE(full.good() && pruned.good());
   for (const char *name : kCases) {
-    ArrayMap wanted = load(name);
+    ArrayMap wanted = contractCase(name);
     std::vector<float> a = floatsOf(full.run({{"input_ids", wanted.at("input_ids")}})["logits"]), b = floatsOf(pruned.run({{"input_ids", wanted.at("input_ids")}})["logits"]);
     ASSERT_FALSE(a.empty());
     float largest = 0;

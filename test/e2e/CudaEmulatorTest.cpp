@@ -2,21 +2,12 @@
 // engines that hold both the CPU's code and the emulator's, float64 cases of an independent implementation. Must hold:
 // the CPU's tolerances; both codes of one engine agree; caches grow in place; a bad id is an error and no crash; the
 // engine holds the text that was run.
-#include "test/support/EngineRunner.h"
+#include "test/support/EngineFiles.h"
 
 using namespace tare;
 using namespace tare::test;
 
 namespace {
-std::string engine(const std::string &name) { return std::string(TARE_ENGINES) + "/" + name + ".tare"; }
-ArrayMap load(const std::string &name) {
-  auto arrays = readNpz(std::string(TARE_TEST_DATA) + "/" + name + ".npz");
-  if (!arrays) {
-    ADD_FAILURE() << llvm::toString(arrays.takeError());
-    return {};
-  }
-  return std::move(*arrays);
-}
 
 TEST(CudaEmulator, ContractLmMatchesTheOracle) {
   EngineRunner cuda(engine("contract-lm-cuda-emu"), 2, "cuda-emu"), cpu(engine("contract-lm-cuda-emu"), 2);
@@ -24,13 +15,13 @@ TEST(CudaEmulator, ContractLmMatchesTheOracle) {
   EXPECT_EQ(cuda.level(), "cuda-emu");
   EXPECT_EQ(cpu.level(), "x86-64-v3"); // without a word, the CPU's own code
   for (const char *name : {"one", "short"}) {
-    ArrayMap wanted = load(std::string("contract-lm/cases/") + name);
+    ArrayMap wanted = contractCase(name);
     ArrayMap got = cuda.run({{"input_ids", wanted.at("input_ids")}});
     ASSERT_TRUE(got.count("logits")) << cuda.error.message;
     EXPECT_LT(worstDifference(floatsOf(got.at("logits")), floatsOf(wanted.at("logits"))), 2e-4) << name;
   }
   // The first 128 tokens of a longer case: a causal model does not know how it goes on.
-  ArrayMap wanted = load("contract-lm/cases/medium");
+  ArrayMap wanted = contractCase("medium");
   std::vector<int64_t> ids = int64sOf(wanted.at("input_ids"));
   ids.resize(128);
   ArrayMap input{{"input_ids", int64s({1, 128}, ids)}};
@@ -44,7 +35,7 @@ TEST(CudaEmulator, SparseChecksAreFusedIntoTheirGemm) { // anchors: few rows are
                                                         // kernel is the other form of the same
   EngineRunner cuda(engine("contract-lm-cuda-emu"), 2, "cuda-emu"), cpu(engine("contract-lm-cuda-emu"), 2);
   ASSERT_TRUE(cuda.good() && cpu.good());
-  std::vector<int64_t> ids = int64sOf(load("contract-lm/cases/medium").at("input_ids"));
+  std::vector<int64_t> ids = int64sOf(contractCase("medium").at("input_ids"));
   ids.resize(100);
   const int32_t anchors[] = {20, 70, 72, -1};
   ArrayMap input{{"input_ids", int64s({1, 100}, ids)},

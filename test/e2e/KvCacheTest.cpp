@@ -1,13 +1,12 @@
 // Decoding with a cache equals the whole pass. In: contract-lm-kv and llama-pro-tiny engines. Must hold: token by token, in chunks, with linked state
 // (the context owns the cache) and with tensors passed by hand, the logits are those of one pass within 2e-4; reset starts a new request.
-#include "test/support/EngineRunner.h"
+#include "test/support/EngineFiles.h"
 #include <algorithm>
 
 using namespace tare;
 using namespace tare::test;
 
 namespace {
-std::string engine(const std::string &name) { return std::string(TARE_ENGINES) + "/" + name + ".tare"; }
 
 struct Model {
   std::string name;

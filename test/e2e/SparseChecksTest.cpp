@@ -1,7 +1,7 @@
 // Sparse fidelity checks against the float64 oracle (spec 6). In: contract-lm engines with --check-precision f32, cases with dense and sparse bits and logits of an
 // independent implementation. Must hold: bits identical, logits within 2e-4, exactly 17 of 2000 tokens evaluated; whole pass, chunks and single tokens agree;
 // contexts and batch elements know nothing of each other. Bits of every token are seen as what a context carries on after that token.
-#include "test/support/EngineRunner.h"
+#include "test/support/EngineFiles.h"
 #include <algorithm>
 #include <thread>
 
@@ -9,24 +9,10 @@ using namespace tare;
 using namespace tare::test;
 
 namespace {
-ArrayMap load(const std::string &name) {
-  auto arrays = readNpz(std::string(TARE_TEST_DATA) + "/contract-lm/cases/" + name + ".npz");
-  if (!arrays) {
-    ADD_FAILURE() << llvm::toString(arrays.takeError());
-    return {};
-  }
-  return std::move(*arrays);
-}
-std::string engine(const std::string &name) { return std::string(TARE_ENGINES) + "/" + name + ".tare"; }
 constexpr int64_t kVocabulary = 260, kWidth = 260;
 const char *const kLayers[] = {"2", "4", "6"};
 
 std::vector<int64_t> ids(const ArrayMap &c) { return int64sOf(c.at("input_ids")); }
-std::vector<int32_t> anchorsOf(const ArrayMap &c) {
-  std::vector<int32_t> out(c.at("anchors").bytes.size() / 4);
-  std::memcpy(out.data(), c.at("anchors").bytes.data(), out.size() * 4);
-  return out;
-}
 /// The oracle's word for one check and token: bits [1, tokens, 3] of uint8.
 uint32_t word(const ArrayMap &c, const std::string &key, int64_t token) {
   const std::string &bytes = c.at(key).bytes;
@@ -57,7 +43,7 @@ class Oracle : public ::testing::TestWithParam<const char *> {};
 INSTANTIATE_TEST_SUITE_P(SparseChecks, Oracle, ::testing::Values("contract-lm", "contract-lm-balanced"));
 
 TEST_P(Oracle, LogitsAndCountsOfTheReferenceDocument) {
-  ArrayMap c = load(std::string(GetParam()) == "contract-lm" ? "reference" : "balanced-reference");
+  ArrayMap c = contractCase(std::string(GetParam()) == "contract-lm" ? "reference" : "balanced-reference");
   std::vector<int64_t> positions = int64sOf(c.at("logits_positions"));
   for (auto [threads, level] : {std::pair(1, "x86-64-v4"), std::pair(2, "x86-64-v3"), std::pair(3, "x86-64-v4")}) {
     EngineRunner runner(engine(std::string(GetParam()) + "-f32"), threads, level);
@@ -81,7 +67,7 @@ TEST_P(Oracle, LogitsAndCountsOfTheReferenceDocument) {
 }
 
 TEST_P(Oracle, BitsOfPrefixes) { // the models are causal: the last token of a prefix is the token of the document
-  ArrayMap c = load(std::string(GetParam()) == "contract-lm" ? "reference" : "balanced-reference");
+  ArrayMap c = contractCase(std::string(GetParam()) == "contract-lm" ? "reference" : "balanced-reference");
   std::vector<int64_t> all = ids(c);
   EngineRunner runner(engine(std::string(GetParam()) + "-f32"), 2);
   ASSERT_TRUE(runner.good());
@@ -100,7 +86,7 @@ TEST_P(Oracle, BitsOfPrefixes) { // the models are causal: the last token of a p
 
 /// What the ladder chooses by itself for contract-lm: its bits at the evaluated tokens are the oracle's, so the logits of the whole document are, too.
 TEST(SparseChecks, TheLaddersOwnEngine) {
-  ArrayMap c = load("reference");
+  ArrayMap c = contractCase("reference");
   std::vector<int64_t> positions = int64sOf(c.at("logits_positions"));
   for (const char *level : {"x86-64-v3", "x86-64-v4"}) {
     EngineRunner runner(engine("contract-lm"), 2, level);
@@ -115,7 +101,7 @@ TEST(SparseChecks, TheLaddersOwnEngine) {
 /// thresholds sit among the states. Wrong weights would flip half of them; how many a form may flip at all is the ladder's business.
 TEST(SparseChecks, IntegerWeightsKeepTheBits) {
   struct Form { const char *precision, *level; int most; };
-  ArrayMap c = load("balanced-reference");
+  ArrayMap c = contractCase("balanced-reference");
   for (const Form &form : {Form{"int8", "x86-64-v3", 3}, Form{"int4", "x86-64-v3", 30}, Form{"int4", "x86-64-v4", 30}}) {
     std::vector<int64_t> all = ids(c);
     const std::string &evaluated = c.at("evaluated").bytes;
@@ -163,7 +149,7 @@ static void inChunks(EngineRunner &runner, const ArrayMap &c, const std::vector<
 }
 
 TEST(SparseChecks, TokenByTokenEveryBit) {
-  ArrayMap c = load("reference");
+  ArrayMap c = contractCase("reference");
   for (bool sparse : {true, false}) {
     EngineRunner runner(engine("contract-lm-kv-f32"), 1);
     ASSERT_TRUE(runner.good());
@@ -173,7 +159,7 @@ TEST(SparseChecks, TokenByTokenEveryBit) {
 }
 
 TEST(SparseChecks, AnySplit) {
-  ArrayMap c = load("reference");
+  ArrayMap c = contractCase("reference");
   EngineRunner runner(engine("contract-lm-kv-f32"), 2);
   ASSERT_TRUE(runner.good());
   linkAll(runner, 2000);
@@ -184,7 +170,7 @@ TEST(SparseChecks, AnySplit) {
 }
 
 TEST(SparseChecks, TwoContextsInTwoThreads) {
-  ArrayMap c = load("reference");
+  ArrayMap c = contractCase("reference");
   auto work = [&](std::vector<int64_t> sizes, bool sparse) {
     EngineRunner runner(engine("contract-lm-kv-f32"), 1);
     linkAll(runner, 600);
@@ -209,7 +195,7 @@ TEST(SparseChecks, TwoContextsInTwoThreads) {
 }
 
 TEST(SparseChecks, BatchElementsHaveTheirOwnAnchors) {
-  ArrayMap c = load("balanced-reference");
+  ArrayMap c = contractCase("balanced-reference");
   std::vector<int64_t> all = ids(c);
   const int64_t length = 500;
   std::vector<std::vector<int32_t>> anchors = {{}, {340, 2}, {9, 77, 78, 78, 300}, {0}};
@@ -238,7 +224,7 @@ TEST(SparseChecks, BatchElementsHaveTheirOwnAnchors) {
 }
 
 TEST(SparseChecks, OrderDuplicatesPaddingAndBeyondTheEnd) {
-  ArrayMap c = load("balanced-reference");
+  ArrayMap c = contractCase("balanced-reference");
   std::vector<int64_t> all = ids(c), tokens(all.begin(), all.begin() + 400);
   EngineRunner runner(engine("contract-lm-balanced-f32"));
   ASSERT_TRUE(runner.good());
@@ -256,7 +242,7 @@ TEST(SparseChecks, OrderDuplicatesPaddingAndBeyondTheEnd) {
 }
 
 TEST(SparseChecks, OnePerTokenIsDenseNoneIsTheFirstTokenOnly) {
-  ArrayMap c = load("balanced-reference");
+  ArrayMap c = contractCase("balanced-reference");
   std::vector<int64_t> all = ids(c), tokens(all.begin(), all.begin() + 300);
   EngineRunner runner(engine("contract-lm-balanced-f32"));
   ASSERT_TRUE(runner.good());
@@ -296,7 +282,7 @@ TEST(SparseChecks, BadAnchorsAreRefused) {
 }
 
 TEST(SparseChecks, StateBelongsToTheRequest) {
-  ArrayMap c = load("reference");
+  ArrayMap c = contractCase("reference");
   std::vector<int64_t> all = ids(c);
   EngineRunner runner(engine("contract-lm-kv-f32"));
   ASSERT_TRUE(runner.good());
@@ -317,7 +303,7 @@ TEST(SparseChecks, StateBelongsToTheRequest) {
 }
 
 TEST(SparseChecks, PastByHandAndOutputsOnRequest) { // the caller keeps the cache, the context the bits, whatever is asked for
-  ArrayMap c = load("reference");
+  ArrayMap c = contractCase("reference");
   std::vector<int64_t> all = ids(c);
   EngineRunner runner(engine("contract-lm-kv-f32"));
   ASSERT_TRUE(runner.good());

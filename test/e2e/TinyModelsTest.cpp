@@ -1,6 +1,6 @@
 // bert-tiny, distilbert-tiny and llama-pro-tiny as Hugging Face folders and as both PyTorch exports. In: engines and float64 cases. Must hold: within 5e-4
 // at unmasked positions, finite everywhere; a batch with masks equals its rows alone; inputs that may be left out take their defaults.
-#include "test/support/EngineRunner.h"
+#include "test/support/EngineFiles.h"
 
 using namespace tare;
 using namespace tare::test;
@@ -18,7 +18,6 @@ const Entry kEntries[] = {{"bert-tiny", "bert-tiny", "last_hidden_state"},
                           {"llama-pro-tiny", "llama-pro-tiny", "logits"},
                           {"llama-pro-tiny-legacy", "llama-pro-tiny", "logits"},
                           {"llama-pro-tiny-dynamo", "llama-pro-tiny", "logits"}};
-std::string engine(const std::string &name) { return std::string(TARE_ENGINES) + "/" + name + ".tare"; }
 } // namespace
 
 class TinyModels : public ::testing::TestWithParam<Entry> {};
