@@ -34,12 +34,15 @@ Result<std::shared_ptr<const Engine>> Engine::make(Result<EngineFile> file, cons
   TARE_TRY(checkSignature(*engine->source, options));
 
   const auto &sections = engine->source->sections();
-  uint64_t codeBytes[format::kMaxSections] = {0};
-  for (size_t i = 0; i < sections.size(); ++i)
+  uint64_t codeBytes[format::kMaxSections] = {0}, cudaBytes[format::kMaxSections] = {0};
+  const uint8_t *cudaData[format::kMaxSections] = {nullptr};
+  for (size_t i = 0; i < sections.size(); ++i) {
     if (sections[i].kind == format::SectionKind::Code) codeBytes[i] = sections[i].bytes;
+    if (sections[i].kind == format::SectionKind::CudaModule) cudaBytes[i] = sections[i].bytes, cudaData[i] = sections[i].data;
+  }
   const Section *weights = engine->source->find(format::SectionKind::Weights), *planSection = engine->source->find(format::SectionKind::Plan);
   engine->weightData = weights ? weights->data : nullptr;
-  PlanSurroundings around{weights ? weights->bytes : 0, codeBytes, static_cast<uint32_t>(sections.size())};
+  PlanSurroundings around{weights ? weights->bytes : 0, codeBytes, static_cast<uint32_t>(sections.size()), cudaBytes, cudaData};
   auto plan = validatePlan(planSection->data, planSection->bytes, around);
   if (!plan) return Error(std::move(plan.error()).atOffset(planSection->offset));
   engine->planView = *plan;

@@ -191,13 +191,13 @@ Result<void> EngineFile::checkSections() {
   size_t counts[format::kLastKind + 1] = {0};
   for (const Section &section : list) {
     auto kind = static_cast<uint32_t>(section.kind);
-    if (++counts[kind] > 1 && section.kind != SectionKind::Code)
+    if (++counts[kind] > 1 && section.kind != SectionKind::Code && section.kind != SectionKind::CudaModule)
       return Error::format(Status::Refused, "engine has a section twice", "%s", format::kindName(kind));
     if ((section.kind == SectionKind::Code || section.kind == SectionKind::Weights) && section.offset % format::kPage != 0)
       return Error(Error::format(Status::Refused, "section alignment is wrong", "%s must start at a page", format::kindName(kind)).atOffset(section.offset));
   }
   if (counts[1] != 1) return Error(Status::Refused, "engine has no plan");
-  if (counts[4] == 0) return Error(Status::Refused, "engine has no code");
+  if (counts[4] == 0 && counts[static_cast<size_t>(SectionKind::CudaModule)] == 0) return Error(Status::Refused, "engine has no code");
   if (counts[2] != counts[3]) return Error(Status::Refused, "engine has weights without checksums, or checksums without weights");
   if (find(SectionKind::Plan)->bytes > format::kMaxPlanBytes) return Error(Status::Limit, "plan is larger than 256 MiB");
   if (const Section *weights = find(SectionKind::Weights)) {

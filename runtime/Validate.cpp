@@ -26,7 +26,8 @@ public:
     TARE_TRY(checkStates());
     TARE_TRY(checkChecks());
     TARE_TRY(checkConstraints());
-    return checkCode();
+    TARE_TRY(checkCode());
+    return plan->cuda() ? validateCuda(*plan, around) : Result<void>();
   }
 
 private:
@@ -220,7 +221,7 @@ private:
   }
 
   Result<void> checkCode() {
-    if (plan->code()->size() == 0 || plan->code()->size() > format::kMaxSections) return Error(Status::Refused, "plan names no code or too much of it");
+    if ((plan->code()->size() == 0 && !plan->cuda()) || plan->code()->size() > format::kMaxSections) return Error(Status::Refused, "plan names no code or too much of it");
     for (uint32_t i = 0; i < plan->code()->size(); ++i) {
       auto *code = plan->code()->Get(i);
       if (!name(code->level())) return bad("plan has a bad name", "code variant", i);

@@ -7,7 +7,7 @@
 namespace tare::format {
 
 inline constexpr char kMagic[8] = {'\x89', 'T', 'A', 'R', 'E', '\r', '\n', '\x1a'};
-inline constexpr uint16_t kMajor = 1, kMinor = 1;
+inline constexpr uint16_t kMajor = 1, kMinor = 2;
 inline constexpr uint32_t kEndianness = 0x01020304;
 
 struct Header { // 64 bytes at offset 0
@@ -32,11 +32,12 @@ enum class SectionKind : uint32_t {
   Provenance = 8,      // JSON: tool version, source hash, options
   Signature = 9,       // Ed25519: 32 bytes public key, 64 bytes signature
   CudaSource = 10,     // the .cu text of every kernel (format 1.1), for people; nothing runs it
+  CudaModule = 11,     // images of all CUDA kernels for one architecture (format 1.2), each at a multiple of 64; Plan.cuda says where
 };
-inline constexpr uint32_t kLastKind = 10;
+inline constexpr uint32_t kLastKind = 11;
 inline const char *kindName(uint32_t kind) {
-  constexpr const char *names[] = {"?",           "plan",          "weights", "weight checksums", "code",
-                                   "certificate", "configuration", "report",  "provenance",       "signature", "cuda source"};
+  constexpr const char *names[] = {"?",      "plan",       "weights",   "weight checksums", "code",       "certificate", "configuration",
+                                   "report", "provenance", "signature", "cuda source",      "cuda module"};
   return kind <= kLastKind ? names[kind] : "?";
 }
 
@@ -57,6 +58,8 @@ inline constexpr uint32_t kMaxSections = 62 /* header and table fit in a page */
 inline constexpr uint32_t kMaxName = 4096, kMaxRank = 8, kMaxSymbols = 4096, kMaxTensors = 65536;
 inline constexpr uint32_t kMaxItems = 1u << 20;                   // dims, buffers, steps, each
 inline constexpr uint32_t kMaxProgram = 8192, kMaxStack = 64;     // of one dim program, in words and values
+inline constexpr uint32_t kMaxThreads = 1024, kMaxSharedBytes = 227 << 10; // of a block of a CUDA kernel
+inline constexpr uint32_t kMaxArgumentBytes = 4096, kCheckArgumentBytes = 40; // of a CUDA launch; an argument is 8 bytes, a check 40
 inline constexpr uint64_t kMaxPlanBytes = uint64_t(256) << 20;
 inline constexpr size_t kSignatureBytes = 96, kDigestBytes = 32;
 inline constexpr char kSignaturePrefix[] = "tare engine signature v1"; // the signed message: these 24 bytes, then the digest

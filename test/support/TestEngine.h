@@ -84,10 +84,48 @@ inline fb::PlanT testPlan(uint32_t codeSection, uint64_t textBytes) {
   return plan;
 }
 
+/// What the tests' CUDA module holds: per kernel 64 bytes, "image 0", "image 1", ...; as PTX each ends with a zero.
+inline std::string testCudaModule() {
+  std::string bytes;
+  for (int i = 0; i < 3; ++i) {
+    std::string image = "image " + std::to_string(i);
+    bytes += image + std::string(64 - image.size(), '\0');
+  }
+  return bytes;
+}
+/// The three steps of testPlan as CUDA launches, of kernels that only a fake driver can run; the second step is two launches.
+inline std::unique_ptr<fb::CudaT> testCuda(uint32_t section) {
+  auto cuda = std::make_unique<fb::CudaT>();
+  cuda->precision = "f32";
+  for (int i = 0; i < 3; ++i) {
+    auto kernel = std::make_unique<fb::CudaKernelT>();
+    kernel->name = "kernel_" + std::to_string(i), kernel->threads = 128, kernel->shared_bytes = 1024 * static_cast<uint32_t>(i);
+    cuda->kernels.push_back(std::move(kernel));
+  }
+  using Kind = fb::CudaArgumentKind;
+  auto launch = [&](uint32_t step, uint32_t kernel, std::vector<fb::CudaArgument> arguments) {
+    auto l = std::make_unique<fb::CudaLaunchT>();
+    l->step = step, l->kernel = kernel, l->grid = {0, 1, 13}, l->arguments = std::move(arguments);
+    cuda->launches.push_back(std::move(l));
+  };
+  launch(0, 0, {{Kind::Buffer, 0}, {Kind::Buffer, 1}, {Kind::Buffer, 2}, {Kind::Dim, 0}});
+  launch(1, 1, {{Kind::Buffer, 0}, {Kind::Buffer, 3}, {Kind::Dim, 3}, {Kind::Dim, 4}});
+  launch(1, 2, {{Kind::Buffer, 1}, {Kind::Buffer, 3}, {Kind::Fault, 0}, {Kind::Step, 0}});
+  launch(2, 0, {{Kind::Buffer, 2}, {Kind::Buffer, 3}});
+  for (const char *arch : {"sm_80", "compute_90"}) {
+    auto image = std::make_unique<fb::CudaImageT>();
+    image->arch = arch, image->section = section, image->offsets = {0, 64, 128}, image->sizes = {64, 64, 64};
+    cuda->images.push_back(std::move(image));
+  }
+  return cuda;
+}
+
 struct EngineChanges {
-  std::function<void(fb::PlanT &)> plan;
-  std::string weights; ///< replaces the 16 bytes of w
-  Signer signer;
+  std::function<void(fb::PlanT &)> plan = {};
+  std::string weights = {}; ///< replaces the 16 bytes of w
+  Signer signer = {};
+  std::string cudaModule = {}; ///< not empty: such a section, and Plan.cuda = testCuda
+  bool cpu = true;        ///< false: no machine code
 };
 
 inline void writeTestEngine(const std::string &path, const EngineChanges &changes = {}) {
@@ -99,9 +137,19 @@ inline void writeTestEngine(const std::string &path, const EngineChanges &change
   check(file->begin(format::SectionKind::Weights, format::kPage));
   check(file->append(changes.weights.empty() ? std::string(reinterpret_cast<const char *>(kWeights), sizeof kWeights) : changes.weights));
   ASSERT_TRUE(static_cast<bool>(file->end()));
-  auto section = file->add(format::SectionKind::Code, format::kPage, code);
-  ASSERT_TRUE(static_cast<bool>(section));
-  fb::PlanT plan = testPlan(*section, code.size());
+  uint32_t codeSection = 0;
+  if (changes.cpu) {
+    auto section = file->add(format::SectionKind::Code, format::kPage, code);
+    ASSERT_TRUE(static_cast<bool>(section));
+    codeSection = *section;
+  }
+  fb::PlanT plan = testPlan(codeSection, code.size());
+  if (!changes.cpu) plan.code.clear();
+  if (!changes.cudaModule.empty()) {
+    auto section = file->add(format::SectionKind::CudaModule, 64, changes.cudaModule);
+    ASSERT_TRUE(static_cast<bool>(section));
+    plan.cuda = testCuda(*section);
+  }
   if (changes.plan) changes.plan(plan);
   flatbuffers::FlatBufferBuilder builder;
   fb::FinishPlanBuffer(builder, fb::Plan::Pack(builder, &plan));
@@ -131,14 +179,17 @@ inline void rehashHeader(std::string &bytes) {
 }
 
 /// Engine bytes with a changed plan and valid hashes. The plan is moved to the end of the file, where it may have any size.
-inline std::string hostilePlan(const std::function<void(fb::PlanT &)> &change) {
-  std::string bytes = engineBytes();
-  uint32_t count = header(bytes).sectionCount, planIndex = 0, codeIndex = 0;
+inline std::string hostilePlan(const std::function<void(fb::PlanT &)> &change, const EngineChanges &changes = {}) {
+  std::string bytes = engineBytes(changes);
+  uint32_t count = header(bytes).sectionCount, planIndex = 0, codeIndex = 0, cudaIndex = 0;
   for (uint32_t i = 0; i < count; ++i) {
     if (table(bytes)[i].kind == static_cast<uint32_t>(format::SectionKind::Plan)) planIndex = i;
     if (table(bytes)[i].kind == static_cast<uint32_t>(format::SectionKind::Code)) codeIndex = i;
+    if (table(bytes)[i].kind == static_cast<uint32_t>(format::SectionKind::CudaModule)) cudaIndex = i;
   }
   fb::PlanT plan = testPlan(codeIndex, table(bytes)[codeIndex].bytes);
+  if (cudaIndex) plan.cuda = testCuda(cudaIndex);
+  if (!changes.cpu) plan.code.clear();
   change(plan);
   flatbuffers::FlatBufferBuilder builder;
   fb::FinishPlanBuffer(builder, fb::Plan::Pack(builder, &plan));

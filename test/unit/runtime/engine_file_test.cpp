@@ -81,10 +81,10 @@ TEST(EngineFile, OtherVersionsByteOrdersAndFormats) {
     rehashHeader(bytes);
     return refusal(bytes, error);
   };
-  EXPECT_EQ(changed([](Header &h) { h.major = 2; }), "engine format is not readable by this runtime: the file has v2.1, this runtime reads v1.0 to v1.1; update the runtime or compile "
+  EXPECT_EQ(changed([](Header &h) { h.major = 2; }), "engine format is not readable by this runtime: the file has v2.2, this runtime reads v1.0 to v1.2; update the runtime or compile "
                                                      "with an older tare (at byte 8)");
   EXPECT_NE(changed([](Header &h) { h.major = 0; }).find("compile the model again"), std::string::npos);
-  EXPECT_NE(changed([](Header &h) { h.minor = 2; }).find("the file has v1.2"), std::string::npos);
+  EXPECT_NE(changed([](Header &h) { h.minor = 3; }).find("the file has v1.3"), std::string::npos);
   EXPECT_EQ(changed([](Header &h) { h.endianness = 0x04030201; }).rfind("engine was made for another byte order", 0), 0u);
   TempDir dir;
   EXPECT_NE(fileRefusal(dir.write("m.onnx", std::string("\x08\x08\x12\x07pytorch", 11))).find("it looks like an ONNX model: make an engine of it with `tare compile`"), std::string::npos);

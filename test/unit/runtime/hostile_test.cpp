@@ -143,15 +143,88 @@ TEST(Hostile, Plans) {
   }
 }
 
+TEST(Hostile, CudaPlans) {
+  using Kind = fb::CudaArgumentKind;
+  EngineChanges both, only;
+  both.cudaModule = only.cudaModule = testCudaModule(), only.cpu = false;
+  const PlanCase cases[] = {
+      {"launch of no step", [](fb::PlanT &p) { p.cuda->launches[3]->step = 3; }, "plan has an index out of range: CUDA launch 3"},
+      {"launch of no kernel", [](fb::PlanT &p) { p.cuda->launches[3]->kernel = 3; }, "plan has an index out of range: CUDA launch 3"},
+      {"disorder", [](fb::PlanT &p) { std::swap(p.cuda->launches[2], p.cuda->launches[3]); }, "plan has CUDA launches that do not follow the steps: launch 3"},
+      {"first step left out", [](fb::PlanT &p) { p.cuda->launches.erase(p.cuda->launches.begin()); }, "plan has CUDA launches that do not follow the steps: launch 0"},
+      {"a step left out", [](fb::PlanT &p) { p.cuda->launches.erase(p.cuda->launches.begin() + 1, p.cuda->launches.begin() + 3); }, "plan has CUDA launches that do not follow the steps: launch 1"},
+      {"last step left out", [](fb::PlanT &p) { p.cuda->launches.pop_back(); }, "plan has a step without a CUDA launch: step 2"},
+      {"no launch", [](fb::PlanT &p) { p.cuda->launches.clear(); }, "plan has a step without a CUDA launch: step 0"},
+      {"flat grid", [](fb::PlanT &p) { p.cuda->launches[1]->grid.pop_back(); }, "plan has a CUDA grid without three sizes: launch 1"},
+      {"grid", [](fb::PlanT &p) { p.cuda->launches[1]->grid[2] = 99; }, "plan has an index out of range: grid of CUDA launch 1"},
+      {"buffer", [](fb::PlanT &p) { p.cuda->launches[1]->arguments[0] = {Kind::Buffer, 4}; }, "plan has an index out of range: argument of CUDA launch 1"},
+      {"dim", [](fb::PlanT &p) { p.cuda->launches[1]->arguments[2] = {Kind::Dim, 99}; }, "plan has an index out of range: argument of CUDA launch 1"},
+      {"fault", [](fb::PlanT &p) { p.cuda->launches[2]->arguments[2] = {Kind::Fault, 1}; }, "plan has an index out of range: argument of CUDA launch 2"},
+      {"step", [](fb::PlanT &p) { p.cuda->launches[2]->arguments[3] = {Kind::Step, 7}; }, "plan has an index out of range: argument of CUDA launch 2"},
+      {"kind", [](fb::PlanT &p) { p.cuda->launches[2]->arguments[3] = {static_cast<Kind>(9), 0}; }, "plan has an unknown kind of CUDA argument: launch 2"},
+      {"a buffer as a check", [](fb::PlanT &p) { p.cuda->launches[1]->arguments[0] = {Kind::Check, 0}; }, "plan passes a buffer as what it is not: CUDA launch 1"},
+      {"per-thread memory", [](fb::PlanT &p) { p.steps[2]->buffers = {0, 1, 4, 7, 3}, p.steps[2]->operand_count = 3, p.cuda->launches[3]->arguments[0] = {Kind::Buffer, 3}; }, "plan passes a buffer as what it is not: CUDA launch 3"},
+      {"arguments", [](fb::PlanT &p) { p.cuda->launches[0]->arguments.assign(513, {Kind::Buffer, 0}); }, "plan passes too many arguments: CUDA launch 0"},
+      {"kernel name", [](fb::PlanT &p) { p.cuda->kernels[1]->name = ""; }, "plan has a bad name: CUDA kernel 1"},
+      {"no threads", [](fb::PlanT &p) { p.cuda->kernels[1]->threads = 0; }, "plan has a CUDA kernel of an impossible size: kernel 1"},
+      {"half a warp", [](fb::PlanT &p) { p.cuda->kernels[1]->threads = 48; }, "plan has a CUDA kernel of an impossible size: kernel 1"},
+      {"threads", [](fb::PlanT &p) { p.cuda->kernels[1]->threads = 2048; }, "plan has a CUDA kernel of an impossible size: kernel 1"},
+      {"shared memory", [](fb::PlanT &p) { p.cuda->kernels[1]->shared_bytes = 1u << 20; }, "plan has a CUDA kernel of an impossible size: kernel 1"},
+      {"precision", [](fb::PlanT &p) { p.cuda->precision = std::string("f\0", 2); }, "plan has a bad name: CUDA precision"},
+      {"no image", [](fb::PlanT &p) { p.cuda->images.clear(); }, "plan names no CUDA image or too many of them"},
+      {"architecture", [](fb::PlanT &p) { p.cuda->images[1]->arch = "sm_9x"; }, "plan has a bad CUDA architecture: image 1"},
+      {"no number", [](fb::PlanT &p) { p.cuda->images[1]->arch = "compute_"; }, "plan has a bad CUDA architecture: image 1"},
+      {"architecture twice", [](fb::PlanT &p) { p.cuda->images[1]->arch = "sm_80"; }, "plan has a CUDA architecture twice: image 1"},
+      {"section of code", [](fb::PlanT &p) { p.cuda->images[1]->section = 2; }, "plan names a section that is not a CUDA module: image 1"},
+      {"section index", [](fb::PlanT &p) { p.cuda->images[1]->section = 1u << 31; }, "plan names a section that is not a CUDA module: image 1"},
+      {"parts", [](fb::PlanT &p) { p.cuda->images[0]->sizes.pop_back(); }, "plan has a CUDA image without one part per kernel: image 0"},
+      {"misaligned", [](fb::PlanT &p) { p.cuda->images[0]->offsets[1] = 8; }, "plan has a CUDA kernel outside of its section: image 0"},
+      {"no bytes", [](fb::PlanT &p) { p.cuda->images[0]->sizes[1] = 0; }, "plan has a CUDA kernel outside of its section: image 0"},
+      {"beyond", [](fb::PlanT &p) { p.cuda->images[0]->sizes[2] = 65; }, "plan has a CUDA kernel outside of its section: image 0"},
+      {"wraps", [](fb::PlanT &p) { p.cuda->images[0]->offsets[2] = UINT64_MAX - 63; }, "plan has a CUDA kernel outside of its section: image 0"},
+      {"PTX without an end", [](fb::PlanT &p) { p.cuda->images[1]->sizes[2] = 7; }, "plan has a PTX text without an end: image 1"}};
+  for (auto *changes : {&both, &only}) ASSERT_EQ(refusal(hostilePlan([](fb::PlanT &) {}, *changes)), "");
+  for (auto &c : cases) {
+    std::string message = refusal(hostilePlan(c.change, both));
+    EXPECT_EQ(message.rfind(c.says, 0), 0u) << c.name << ": " << message;
+  }
+  // A check buffer is passed as a check, and as nothing else.
+  auto asCheck = [](fb::PlanT &p, Kind kind) {
+    auto anchors = std::make_unique<fb::TensorT>();
+    anchors->name = "anchors", anchors->dtype = fb::DType::I32, anchors->dims = {0, 2}, anchors->optional = true, anchors->default_kind = "empty";
+    p.inputs.push_back(std::move(anchors));
+    p.checks = std::make_unique<fb::ChecksT>();
+    p.checks->anchors = 3, p.checks->batch = 0, p.checks->tokens = 1, p.checks->past = 2, p.checks->window = 3;
+    p.checks->items.push_back(std::make_unique<fb::CheckT>());
+    p.checks->items[0]->heads = 3, p.checks->items[0]->precision = "f32";
+    auto buffer = std::make_unique<fb::BufferT>();
+    buffer->kind = fb::BufferKind::Check, buffer->tensor = 0;
+    p.buffers.push_back(std::move(buffer));
+    p.steps[0]->buffers = {0, 8, 6};
+    p.cuda->launches[0]->arguments[1] = {kind, 1};
+  };
+  EXPECT_EQ(refusal(hostilePlan([&](fb::PlanT &p) { asCheck(p, Kind::Check); }, both)), "");
+  std::string message = refusal(hostilePlan([&](fb::PlanT &p) { asCheck(p, Kind::Buffer); }, both));
+  EXPECT_EQ(message.rfind("plan passes a buffer as what it is not: CUDA launch 0", 0), 0u) << message;
+  // A module under a hash that is no longer its own.
+  std::string tampered = engineBytes(only);
+  tampered[tampered.find("image 1")] ^= 1;
+  EXPECT_EQ(refusal(tampered).rfind("hash mismatch: section cuda module was changed", 0), 0u) << refusal(tampered);
+}
+
 TEST(Hostile, PlanBytesAtRandomNeverCrashTheVerifier) {
   fb::PlanT plan = testPlan(2, 100);
+  plan.cuda = testCuda(4);
   flatbuffers::FlatBufferBuilder builder;
   fb::FinishPlanBuffer(builder, fb::Plan::Pack(builder, &plan));
   unsigned seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);
-  uint64_t sections[5] = {0, 0, 100, 0, 0};
-  PlanSurroundings around{16, sections, 5};
+  uint64_t sections[5] = {0, 0, 100, 0, 0}, cudaSections[5] = {0, 0, 0, 0, 192};
+  std::string module = testCudaModule();
+  const uint8_t *cudaData[5] = {nullptr, nullptr, nullptr, nullptr, reinterpret_cast<const uint8_t *>(module.data())};
+  PlanSurroundings around{16, sections, 5, cudaSections, cudaData};
+  ASSERT_EQ(module.size(), cudaSections[4]);
   std::vector<uint64_t> storage(builder.GetSize() / 8 + 2);
   auto *bytes = reinterpret_cast<uint8_t *>(storage.data());
   int accepted = 0;
