@@ -3,6 +3,7 @@
 // line and ends the run with 1 + step, negated, in the thread's fault word.
 #include "compiler/codegen/cuda/Emulator.h"
 #include "compiler/codegen/cpu/FlatLink.h"
+#include "compiler/codegen/cuda/Launches.h"
 #include "compiler/codegen/cuda/Printer.h"
 #include "compiler/graph/Failure.h"
 #include "llvm/ADT/ScopeExit.h"
@@ -85,15 +86,42 @@ static __attribute__((noinline)) bool step_done(const tare_code_args *args, i64 
 
 /// A size read from the run: an expression over the symbols that the entry loads.
 std::string sizeText(const Dim &d) { return dimText(d, true); }
+
+/// An argument of a launch as an expression of the entry.
+std::string argumentText(const LaunchArgument &a, const Launch &launch, ArrayRef<plan::BufferOp> buffers) {
+  switch (a.kind) {
+  case LaunchArgument::Dim:
+    return sizeText(a.dim);
+  case LaunchArgument::Fault:
+    return "global<i64>{reinterpret_cast<i64 *>(args->fault + thread), 1, \"fault\", nullptr}";
+  case LaunchArgument::Step:
+    return std::to_string(launch.step);
+  case LaunchArgument::Check:
+    return "listed<ListedRun>(args, " + std::to_string(a.buffer) + ", " +
+           sizeText(graph::dimsOf(cast<RankedTensorType>(a.type))[0]) + ")";
+  case LaunchArgument::Buffer:
+    break;
+  }
+  plan::BufferOp b = buffers[static_cast<size_t>(a.buffer)];
+  Type element = cast<RankedTensorType>(a.type).getElementType();
+  unsigned bits = std::max(8u, element.getIntOrFloatBitWidth());
+  bool nibbles = b.getPacking() == "check_nibble32";
+  if (nibbles) bits = 8;
+  std::string stored = nibbles ? "u8" : storageType(element), count = sizeText(b.getBytes().dims()[0]);
+  if (bits > 8) count += " / " + std::to_string(bits / 8);
+  auto operands = llvm::count_if(launch.arguments, [](auto &o) { return o.buffer >= 0 && !o.written; });
+  std::string name = (a.written ? "y" : "x") + std::to_string(a.written ? a.position - operands : a.position);
+  return "buffer<" + std::string(a.written ? "" : "const ") + stored + ">(args, " + std::to_string(a.buffer) + ", " +
+         count + ", \"" + name + "\")";
+}
 } // namespace
 
 std::string emulatorText(ModuleOp planned, const std::vector<KernelText> &kernels, int64_t memory) {
   plan::ProgramOp program = *planned.getOps<plan::ProgramOp>().begin();
-  llvm::StringMap<const KernelText *> byName;
   std::string text = "#include \"kernels/cuda/simt.cuh\"\n#include \"runtime/code_abi.h\"\n";
   text += prologue;
   for (auto &k : kernels)
-    byName[k.name] = &k, text += "#line 1 \"" + k.name + ".cu\"\n" + k.text;
+    text += "#line 1 \"" + k.name + ".cu\"\n" + k.text;
   text += "#line 1 \"entry.cu\"\n";
   SmallVector<plan::BufferOp> buffers(program.getBody().getOps<plan::BufferOp>());
   Dims table = program.getDims().dims();
@@ -108,47 +136,22 @@ std::string emulatorText(ModuleOp planned, const std::vector<KernelText> &kernel
   text += "  void *const machine = static_cast<u8 *>(args->buffers[" + std::to_string(memory) + "]) + thread * " +
           std::to_string(*buffers[memory].getBytes().dims()[0].constant()) + ";\n";
   text += "  const u32 part = static_cast<u32>(thread), parts = static_cast<u32>(args->thread_count);\n";
-  for (auto [number, step] : llvm::enumerate(program.getBody().getOps<plan::DispatchOp>())) {
-    const KernelText &k = *byName.lookup(step.getKernel());
-    func::FuncOp function = k.function;
-    std::string n = std::to_string(number);
+  std::vector<Launch> launches = launchesOf(planned, kernels);
+  for (size_t i = 0; i < launches.size(); ++i) {
+    const KernelText &k = *launches[i].kernel;
+    std::string n = std::to_string(launches[i].step);
+    bool first = i == 0 || launches[i - 1].step != launches[i].step;
     SmallVector<std::string> arguments;
-    auto addBuffer = [&](int64_t index, Type type, bool result) {
-      plan::BufferOp b = buffers[index];
-      if (b.getKind() == "check")
-        return arguments.push_back("listed<ListedRun>(args, " + std::to_string(index) + ", " +
-                                   sizeText(graph::dimsOf(cast<RankedTensorType>(type))[0]) + ")");
-      Type element = cast<RankedTensorType>(type).getElementType();
-      unsigned bits = std::max(8u, element.getIntOrFloatBitWidth());
-      bool nibbles = b.getPacking() == "check_nibble32";
-      if (nibbles) bits = 8;
-      std::string stored = nibbles ? "u8" : storageType(element), count = sizeText(b.getBytes().dims()[0]);
-      if (bits > 8) count += " / " + std::to_string(bits / 8);
-      std::string name = (result ? "y" : "x") +
-                         std::to_string(result ? arguments.size() - step.getOperands().size() : arguments.size());
-      arguments.push_back("buffer<" + std::string(result ? "" : "const ") + stored + ">(args, " +
-                          std::to_string(index) + ", " + count + ", \"" + name + "\")");
-    };
-    for (auto [i, index] : llvm::enumerate(step.getOperands()))
-      addBuffer(index, function.getArgumentTypes()[i], false);
-    for (auto [i, index] : llvm::enumerate(step.getResults()))
-      addBuffer(index, function.getResultTypes()[i], true);
-    for (auto &s : k.symbols)
-      arguments.push_back(symbolName(s));
-    if (auto capacities = step.getCapacities())
-      for (auto &d : capacities->dims())
-        arguments.push_back(sizeText(d));
-    if (k.gathers)
-      arguments.push_back("global<i64>{reinterpret_cast<i64 *>(args->fault + thread), 1, \"fault\", nullptr}"),
-          arguments.push_back(n);
-    text += "  if (!args->skip[" + n + "]) {\n    if (args->stamp && thread == 0) args->stamp(args->stamp_state, " + n +
-            ");\n    emu::Report report;\n";
-    text += "    const i64 gx = " + sizeText(k.grid[0]) + ", gy = " + sizeText(k.grid[1]) +
+    for (auto &a : launches[i].arguments)
+      arguments.push_back(argumentText(a, launches[i], buffers));
+    text += "  if (!args->skip[" + n + "]) {\n";
+    if (first) text += "    if (args->stamp && thread == 0) args->stamp(args->stamp_state, " + n + ");\n";
+    text += "    emu::Report report;\n    const i64 gx = " + sizeText(k.grid[0]) + ", gy = " + sizeText(k.grid[1]) +
             ", gz = " + sizeText(k.grid[2]) + ";\n";
     text += "    if (gx > 0 && gy > 0 && gz > 0)\n      emu::launch(machine, {{static_cast<u32>(gx), "
-            "static_cast<u32>(gy), static_cast<u32>(gz)}, {128, 1, 1}, " +
-            std::to_string(k.sharedBytes) + "}, \"" + k.name + "\", " + n + ", report, part, parts, [&] { " + k.name +
-            "(" + llvm::join(arguments, ", ") + "); });\n";
+            "static_cast<u32>(gy), static_cast<u32>(gz)}, {" +
+            std::to_string(kBlockThreads) + ", 1, 1}, " + std::to_string(k.sharedBytes) + "}, \"" + k.name + "\", " +
+            n + ", report, part, parts, [&] { " + k.name + "(" + llvm::join(arguments, ", ") + "); });\n";
     text += "    if (step_done(args, thread, " + n + ", report)) return 1;\n  }\n";
   }
   size_t steps = llvm::range_size(program.getBody().getOps<plan::DispatchOp>());

@@ -1,0 +1,42 @@
+// Arguments in order: the dispatch's operands, its results, the symbols that the text uses, the dispatch's capacities,
+// then fault word and step number for a kernel that gathers.
+#include "compiler/codegen/cuda/Launches.h"
+#include "llvm/ADT/STLExtras.h"
+
+using namespace mlir;
+
+namespace tare::cuda {
+
+std::vector<Launch> launchesOf(ModuleOp planned, const std::vector<KernelText> &kernels) {
+  plan::ProgramOp program = *planned.getOps<plan::ProgramOp>().begin();
+  SmallVector<plan::BufferOp> buffers(program.getBody().getOps<plan::BufferOp>());
+  std::vector<Launch> launches;
+  for (auto [number, step] : llvm::enumerate(program.getBody().getOps<plan::DispatchOp>()))
+    for (auto &text : kernels) {
+      func::FuncOp function = text.function;
+      if (function.getSymName() != step.getKernel()) continue;
+      Launch launch{static_cast<unsigned>(number), &text, {}};
+      auto add = [&](int64_t index, Type type, bool written) {
+        plan::BufferOp buffer = buffers[static_cast<size_t>(index)];
+        auto kind = buffer.getKind() == "check" ? LaunchArgument::Check : LaunchArgument::Buffer;
+        launch.arguments.push_back({kind, static_cast<unsigned>(launch.arguments.size()), index, type, written, {}});
+      };
+      auto plain = [&](LaunchArgument::Kind kind, const tare::Dim &dim = {}) {
+        launch.arguments.push_back({kind, 0, -1, {}, false, dim});
+      };
+      for (auto [i, index] : llvm::enumerate(step.getOperands()))
+        add(index, function.getArgumentTypes()[i], false);
+      for (auto [i, index] : llvm::enumerate(step.getResults()))
+        add(index, function.getResultTypes()[i], true);
+      for (auto &symbol : text.symbols)
+        plain(LaunchArgument::Dim, tare::Dim::symbol(symbol));
+      if (auto capacities = step.getCapacities())
+        for (auto &dim : capacities->dims())
+          plain(LaunchArgument::Dim, dim);
+      if (text.gathers) plain(LaunchArgument::Fault), plain(LaunchArgument::Step);
+      launches.push_back(std::move(launch));
+    }
+  return launches;
+}
+
+} // namespace tare::cuda
