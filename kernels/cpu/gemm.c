@@ -29,9 +29,9 @@ TARE_INLINE void gemm(const int kind, const float *a, int64_t lda, const char *b
   const int64_t k_parts = k <= K_WHOLE ? 1 : (k + K_BLOCK - 1) / K_BLOCK, k_block = (k + k_parts - 1) / k_parts;
   const int64_t slot_rows = k_parts > 1 ? TARE_PANEL : 0;
   int64_t most_rows = k_parts > 1 ? SUM_ROWS : maxl(SUM_ROWS, CHUNK_ELEMENTS / maxl(k, 1));
-  uint32_t bits[CHECK_ROWS];
+  uint32_t bits[CHECK_ROWS], before = 0;
   if (check) {
-    most_rows = minl(most_rows, CHECK_ROWS);
+    most_rows = TARE_CHECK_CHUNK(k);
     if (first_panel == last_panel) return;
   }
   const int64_t chunks = (last_row - first_row + most_rows - 1) / most_rows;
@@ -39,7 +39,11 @@ TARE_INLINE void gemm(const int kind, const float *a, int64_t lda, const char *b
   for (int64_t chunk = 0; chunk < chunks; ++chunk) {
     const int64_t row0 = first_row + (last_row - first_row) * chunk / chunks;
     const Split split = split_rows(first_row + (last_row - first_row) * (chunk + 1) / chunks - row0);
-    if (check) tare_check_bits(check, a, lda, row0, split.blocks * split.base + split.extra, bits, first_panel == 0);
+    if (check) {
+      const int64_t rows = split.blocks * split.base + split.extra;
+      tare_check_bits(check, a, lda, row0, rows, bits, chunk ? &before : 0, first_panel == 0);
+      before = bits[rows - 1];
+    }
     for (int64_t panel = first_panel; panel < last_panel; ++panel) {
       const int64_t col = panel * TARE_PANEL;
       int64_t k0 = 0;

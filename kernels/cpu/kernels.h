@@ -22,8 +22,8 @@ void tare_gemm_bf16(const float *a, int64_t lda, const void *b_panels, int64_t m
 
 /* ---- GEMM with a fidelity check in its epilogue (spec 6) ------------------------------------------------------------------------------------
  * As above, with one word per row: bit k is || W_k a[row] - p_k ||_2 < tau_k, k < heads <= 32; width is the depth of the product. Only rows that `run` lists
- * are evaluated; the others have the bits of the last listed row of their batch element, or `carried`. Each chunk of rows evaluates the row that carries
- * into it again, so chunks and threads are independent. A row's distances do not depend on which rows are evaluated with it.
+ * are evaluated; the others have the bits of the last listed row of their batch element, or `carried`. Each thread evaluates the row that carries
+ * into its first one again, so threads are independent. A row's distances do not depend on which rows are evaluated with it.
  * Weights are panels [heads][ceil(rank/32)][width][32], zero padded: f32, f16, bf16; i8; i4 (16 bytes per step: column c in the low half of byte c, c + 16 in the
  * high half, value + 8). Integers have scales [heads][ceil(rank/32)][ceil(width/group)][32]. p is [heads][ceil(rank/32)][32], zero padded. */
 enum { TARE_F32, TARE_F16, TARE_BF16, TARE_I8, TARE_I4 }; /* how panels store their elements */
@@ -52,8 +52,12 @@ void tare_gemm_checked_f16(const float *a, int64_t lda, const void *b_panels, in
                            tare_checked_epilogue fn, void *env);
 void tare_gemm_checked_bf16(const float *a, int64_t lda, const void *b_panels, int64_t m, int64_t n, int64_t k, const tare_check *check, int64_t thread, int64_t threads,
                             tare_checked_epilogue fn, void *env);
-/* The bits of rows [row0, row0 + rows) of a; `last` is written when `writes` is not 0. */
-void tare_check_bits(const tare_check *check, const float *a, int64_t lda, int64_t row0, int64_t rows, uint32_t *bits, int64_t writes);
+/* The bits of rows [row0, row0 + rows) of a. `before`: those of row0 - 1 where they are known, else null, and the listed
+ * row that carries into row0 is evaluated again. `last` is written when `writes` is not 0. */
+void tare_check_bits(const tare_check *check, const float *a, int64_t lda, int64_t row0, int64_t rows, uint32_t *bits,
+                     const uint32_t *before, int64_t writes);
+/* Rows that a GEMM of depth k takes at once, and so its checks. */
+#define TARE_CHECK_CHUNK(k) ((k) > 1024 ? 140 : (k) <= 128 ? 1024 : (131072 / (k)) < 140 ? 140 : 131072 / (k))
 
 /* ---- matmul of two activations, any strides, any batch -------------------------------------------------------------------------------------
  * For each batch index: a[m,k] at a + sum(index*a_batch) + i*a_row + j*a_col, b[k,n] likewise; a stride 0 broadcasts. Unused batch dims have size 1.

@@ -154,6 +154,74 @@ TEST(Check, EveryRow) {
       for (int64_t threads : {1, 2}) check(c, kind, true, threads);
 }
 
+namespace {
+/// The distance as the kernel has it, to the last bit: the largest threshold that it does not lie below.
+float distanceOf(const Case &c, int kind, const Weights &weights, const std::vector<float> &row) {
+  std::vector<uint32_t> carried(1), last(1), bits(1);
+  std::vector<int64_t> one{0};
+  auto below = [&](float tau) {
+    tare_check_rows run{one.data(), 1, 1, carried.data(), last.data()};
+    tare_check args{&run,  weights.packed.data(), kind, weights.packed.data(), kind, weights.scale.data(), kGroup,
+                    weights.p.data(), &tau, 1, c.rank, c.width};
+    tare_check_bits(&args, row.data(), c.width, 0, 1, bits.data(), nullptr, 0);
+    return bits[0] == 1;
+  };
+  float low = 0, high = 1e30f;
+  while (std::nextafter(low, high) < high) {
+    float middle = low + (high - low) / 2;
+    if (middle <= low || middle >= high) middle = std::nextafter(low, high);
+    (below(middle) ? high : low) = middle;
+  }
+  return low;
+}
+} // namespace
+
+TEST(Check, Distances) { // values of very different sizes in one group of the scales
+  const Case c{1, 37, 69, 1, 1, 32};
+  std::mt19937 random(11);
+  std::uniform_real_distribution<float> uniform(-1, 1);
+  for (int kind : {TARE_F32, TARE_F16, TARE_BF16, TARE_I8, TARE_I4})
+    for (float outlier : {1.0f, 100.0f, 1e5f}) {
+      std::vector<float> h(c.width), w(c.rank * c.width), p(c.rank);
+      for (auto *v : {&h, &w, &p})
+        for (float &x : *v) x = uniform(random);
+      h[40] *= outlier;
+      Weights weights = weightsOf(c, kind, w, p);
+      double sum = 0, size = 0; // of all products without their signs: what rounding may cost is a share of it
+      for (int64_t r = 0; r < c.rank; ++r) {
+        double z = -p[r], most = std::abs(z);
+        for (int64_t d = 0; d < c.width; ++d) {
+          double product = double(h[d]) * weights.value[r * c.width + d];
+          z += product, most += std::abs(product);
+        }
+        sum += z * z, size += most * most;
+      }
+      EXPECT_NEAR(distanceOf(c, kind, weights, h), std::sqrt(sum), 1e-5 * std::sqrt(size)) << "kind " << kind << " outlier " << outlier;
+    }
+}
+
+TEST(Check, ValuesThatAreNotOrdinary) { // neither infinity nor NaN lies below a threshold; zeros and denormals have the distance of p
+  const Case c{1, 33, 70, 8, 1, 32};
+  const float rows[] = {0, 1e-40f, -1e-45f, INFINITY, -INFINITY, NAN, 3e38f, 1e-30f};
+  const uint32_t expected[] = {1, 1, 1, 0, 0, 0, 0, 1};
+  for (int kind : {TARE_F32, TARE_F16, TARE_BF16, TARE_I8, TARE_I4})
+    for (int64_t at : {0, 31, 33, 69}) { // one such value in a row of zeros; 3e38 in the whole row
+      std::vector<float> h(c.tokens * c.width), w(c.rank * c.width, 0.5f), p(c.rank, 0.25f);
+      for (int64_t i = 0; i < c.tokens; ++i)
+        for (int64_t d = 0; d < c.width; ++d)
+          if (d == at || i == 6) h[i * c.width + d] = rows[i];
+      Weights weights = weightsOf(c, kind, w, p);
+      std::vector<uint32_t> carried(1), last(1), bits(c.tokens);
+      std::vector<int64_t> all{0, 1, 2, 3, 4, 5, 6, 7};
+      const float tau = 1.5f; // ||p|| is 1.44
+      tare_check_rows run{all.data(), c.tokens, c.tokens, carried.data(), last.data()};
+      tare_check args{&run,  weights.packed.data(), kind, weights.packed.data(), kind, weights.scale.data(), kGroup,
+                      weights.p.data(), &tau, 1, c.rank, c.width};
+      tare_check_bits(&args, h.data(), c.width, 0, c.tokens, bits.data(), nullptr, 0);
+      for (int64_t i = 0; i < c.tokens; ++i) EXPECT_EQ(bits[i], expected[i]) << "kind " << kind << " value " << rows[i] << " at " << at;
+    }
+}
+
 TEST(Check, RowsDoNotDependOnTheirNeighbours) { // a threshold that is the distance itself: the last bit decides
   const Case c{1, 37, 61, 40, 1, 32};
   std::mt19937 random(5);
@@ -171,7 +239,7 @@ TEST(Check, RowsDoNotDependOnTheirNeighbours) { // a threshold that is the dista
       auto alone = [&](float tau) {
         tare_check_rows run{one.data(), 1, c.tokens, carried.data(), last.data()};
         tare_check args{&run, weights.packed.data(), kind, weights.packed.data(), kind, weights.scale.data(), kGroup, weights.p.data(), &tau, c.heads, c.rank, c.width};
-        tare_check_bits(&args, h.data(), c.width, 0, c.tokens, bits.data(), 0);
+        tare_check_bits(&args, h.data(), c.width, 0, c.tokens, bits.data(), nullptr, 0);
         return bits[row];
       };
       while (std::nextafter(low, high) < high) {
@@ -182,7 +250,7 @@ TEST(Check, RowsDoNotDependOnTheirNeighbours) { // a threshold that is the dista
       for (float tau : {low, high}) {
         tare_check_rows run{all.data(), c.tokens, c.tokens, carried.data(), last.data()};
         tare_check args{&run, weights.packed.data(), kind, weights.packed.data(), kind, weights.scale.data(), kGroup, weights.p.data(), &tau, c.heads, c.rank, c.width};
-        tare_check_bits(&args, h.data(), c.width, 0, c.tokens, bits.data(), 0);
+        tare_check_bits(&args, h.data(), c.width, 0, c.tokens, bits.data(), nullptr, 0);
         ASSERT_EQ(bits[row], tau == high ? 1u : 0u) << "row " << row << " kind " << kind;
       }
     }
