@@ -10,7 +10,9 @@ enum { CHECK_PAIRED = TARE_HALVES == 2 ? 1 : 4 };
 typedef int8_t VB __attribute__((ext_vector_type(TARE_LANES), aligned(1)));
 typedef uint8_t VUB __attribute__((ext_vector_type(TARE_LANES), aligned(1)));
 
-TARE_INLINE int64_t step_bytes_of(const int kind) { return kind == TARE_F32 ? 128 : kind == TARE_I8 ? 32 : kind == TARE_I4 ? 16 : 64; }
+TARE_INLINE int64_t step_bytes_of(const int kind) {
+  return kind == TARE_F32 ? 128 : kind == TARE_I8 ? 32 : kind == TARE_I4 ? 16 : 64;
+}
 
 /* Columns half * 16 + j * lanes .. of one step of a panel; of an integer without its scale. The low bits of 2^23 hold a
  * small integer exactly, bits 4 to 7 of 2^19 too: no shift, no table and no conversion is needed. */
@@ -51,7 +53,8 @@ TARE_INLINE void unit_squares(const int kind, const int rows, const int units, c
     for (int r = 0; r < rows; ++r)
 #pragma clang loop unroll(full)
       for (int u = 0; u < units; ++u)
-        sum[r][u][0] = kind >= TARE_I8 ? (V)(0.0f) : acc[r][u][0], sum[r][u][1] = kind >= TARE_I8 ? (V)(0.0f) : acc[r][u][1];
+#pragma clang loop unroll(full)
+        for (int j = 0; j < CHECK_VECTORS; ++j) sum[r][u][j] = kind >= TARE_I8 ? (V)(0.0f) : acc[r][u][j];
     for (int64_t d = d0; d < end; ++d)
 #pragma clang loop unroll(full)
       for (int u = 0; u < units; ++u) {
@@ -98,9 +101,12 @@ TARE_INLINE void block(const int kind, const int rows, const tare_check *c, cons
     for (int r = 0; r < rows; ++r) squares[r] = (V)(0.0f);
     int64_t panel = 0;
     for (const int64_t first = head * panels; panel < panels;) {
-      const int64_t at = first + panel, other = TARE_HALVES == 2 ? at : at + 1;
-      const Unit pair[2] = {{w + at * panel_bytes, c->scale + at * scales, c->p + at * TARE_PANEL, 0},
-                            {w + other * panel_bytes, c->scale + other * scales, c->p + other * TARE_PANEL, TARE_HALVES - 1}};
+      Unit pair[2];
+#pragma clang loop unroll(full)
+      for (int u = 0; u < 2; ++u) {
+        const int64_t at = first + panel + (TARE_HALVES == 2 ? 0 : u);
+        pair[u] = (Unit){w + at * panel_bytes, c->scale + at * scales, c->p + at * TARE_PANEL, u * (TARE_HALVES - 1)};
+      }
       if (rows <= CHECK_PAIRED && panel + 3 - TARE_HALVES <= panels) {
         unit_squares(kind, rows, 2, pair, x, width, group, squares);
         panel += 3 - TARE_HALVES;

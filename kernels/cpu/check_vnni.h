@@ -1,4 +1,4 @@
-/* int4 prototypes by integer dot products (AVX-512 VNNI), part of check.c. In: rows of floats, nibble panels (kernels.h).
+/* int4 prototypes by integer dot products (AVX-512 VNNI), part of check.c. In: rows of floats, nibble panels.
  * Out: one word per row, as block_i4. A row is held as 16-bit fixed point per group of the scales, in two bytes: its
  * sums are exact, so that only this rounding (2^-16 of the group's largest value) and the f32 sum over groups remain.
  * Must hold: a row's sum does not depend on its block; a row with a value that is not finite has no bit. */
@@ -97,7 +97,8 @@ TARE_INLINE void vnni_panel(const int rows, const FixedRows *x, const char *w, c
 #pragma clang loop unroll(full)
       for (int j = 0; j < 2; ++j) {
         const VI total = (sum[r][0][j] << 8) + sum[r][1][j] - x->sums[r * x->groups + g];
-        acc[r][j] = fmav(__builtin_convertvector(total, V), loadv(scale + j * 16) * x->unit[r * x->groups + g], acc[r][j]);
+        const V unit = loadv(scale + j * 16) * x->unit[r * x->groups + g];
+        acc[r][j] = fmav(__builtin_convertvector(total, V), unit, acc[r][j]);
       }
   }
 #pragma clang loop unroll(full)
