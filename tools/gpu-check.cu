@@ -123,7 +123,7 @@ static void attention(i64 batch, i64 heads, i64 length, bool causal) {
   mask.up();
   const Strides s{heads * length * D, length * D, D};
   const Attention a{heads, heads, length, length, s, s, s, s, 0.125f, false};
-  allowShared(attention_mma_f16_64, AttentionMma<64>::kSharedBytes);
+  allowShared(attention_mma_f16_64, AttentionMma<64, f16, f16>::kSharedBytes);
   auto check = [&] {
     out.down();
     double worst = 0;
@@ -149,7 +149,7 @@ static void attention(i64 batch, i64 heads, i64 length, bool causal) {
   char shape[64];
   snprintf(shape, sizeof shape, "B%lld H%lld S%lld D64%s", batch, heads, length, causal ? " causal" : "");
   measure("attention_mma_f16_64", shape, 4.0 * batch * heads * length * length * D / (causal ? 2 : 1), 8.0 * count, 4e-3,
-          [&] { attention_mma_f16_64<<<dim3((length + 63) / 64, heads, batch), 128, AttentionMma<64>::kSharedBytes>>>(q, k, v, mask, out, a, causal); }, check);
+          [&] { attention_mma_f16_64<<<dim3((length + 63) / 64, heads, batch), 128, AttentionMma<64, f16, f16>::kSharedBytes>>>(q, k, v, mask, out, a, causal); }, check);
 }
 
 static void norm(i64 rows, i64 columns) {

@@ -28,6 +28,7 @@ struct CompileOptions {
   int checkWindow = 3;                      // --check-window: tokens before an anchor at which checks are evaluated
   uint64_t foldLimit = uint64_t(1) << 20;   // bytes a folded constant may have beyond what it replaces
   std::vector<std::string> levels = {"x86-64-v3", "x86-64-v4", "avx512-bf16", "amx"};
+  std::string precision = "f32";            // --precision: f32; f16 or bf16 for CUDA targets (compiler/codegen/cuda/Kernels.h)
   unsigned threads = 1;                     // of the compiler itself
   bool measureAll = false;                  // run the gradient check and the heatmap although no verdict needs them (check, reports)
   Phase stopAfter = Phase::Engine;

@@ -107,6 +107,7 @@ Report collect(ModuleOp module, const ModelInfo &model, const CompileOptions &op
   Report r;
   r.version = TARE_VERSION;
   r.modelName = model.name, r.modelFormat = model.format, r.modelSha256 = model.sha256, r.parameters = model.parameters, r.warnings = model.warnings;
+  r.precision = options.precision;
   r.policy = options.policy == Policy::Strict ? "strict" : options.policy == Policy::Inference ? "inference" : "proved";
   r.nanMode = options.strictNans ? "strict" : "finite";
   r.weightThreshold = options.weightThreshold, r.forwardThreshold = options.forwardThreshold;

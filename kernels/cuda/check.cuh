@@ -276,9 +276,10 @@ TARE_DEVICE void gemm_f32_checked(global<const float> h, global<const W> b, glob
 }
 template <class Shape, class W>
 constexpr u32 kGemmF32CheckedBytes = (GemmF32::kSharedBytes<W> > Shape::kScratchBytes ? GemmF32::kSharedBytes<W> : Shape::kScratchBytes) + Shape::kRows * 4;
-/// Stage 6 on tensor cores; T is f16 or bf16.
-template <class Shape, class T, class H, class Out, class Run, class Sparse, class Dense, class Epilogue>
-TARE_DEVICE void gemm_mma_checked(global<const H> h, global<const T> b, global<Out> out, i64 m, i64 n, i64 columnTiles, const Run &run, const Sparse &sparse, const Dense &dense,
+/// Stage 6 on tensor cores; T is f16 or bf16. The distances stay f32 products of h as it lies in memory: bits do not
+/// depend on the precision of the GEMM.
+template <class Shape, class T, class H, class W, class Out, class Run, class Sparse, class Dense, class Epilogue>
+TARE_DEVICE void gemm_mma_checked(global<const H> h, global<const W> b, global<Out> out, i64 m, i64 n, i64 columnTiles, const Run &run, const Sparse &sparse, const Dense &dense,
                                   global<const float> p, global<const float> tau, Epilogue epilogue) {
   constexpr u32 kTile = GemmMma::kSharedBytes > Shape::kScratchBytes ? GemmMma::kSharedBytes : Shape::kScratchBytes;
   const shared<u32> tile = shared_at<u32>(kTile, Shape::kRows);

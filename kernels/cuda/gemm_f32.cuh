@@ -8,7 +8,9 @@ namespace tare {
 
 struct GemmF32 {
   static constexpr int kRows = 64, kColumns = 64, kDepth = 16, kThreads = 128, kStages = 2;
-  static constexpr int kPitch = kDepth + 4; // of a row of A in shared memory: rows of neighbouring threads fall into different banks
+  // Of a row of A in shared memory. A warp reads two neighbouring rows (the other half of the banks each) and stores
+  // eight 16-byte pieces at a time, two whole rows: neither meets a bank twice.
+  static constexpr int kPitch = kDepth;
   template <class W> static constexpr u32 kSharedBytes = kStages * (kRows * kPitch * 4 + kDepth * kColumns * sizeof(W));
 };
 
@@ -62,10 +64,10 @@ TARE_DEVICE void gemm_f32_tile(global<const float> a, i64 lda, global<const W> b
   if (slices > 0) gemm_f32_load(a, lda, b, m, n, k, row, column, 0, as(0), bs(0));
   cp_async_commit();
   for (i64 s = 0; s < slices; ++s) {
+    cp_async_wait<0>(); // slice s is here
+    sync_threads();     // for all threads, and nobody reads slice s - 1 any more, whose place slice s + 1 takes
     if (s + 1 < slices) gemm_f32_load(a, lda, b, m, n, k, row, column, (s + 1) * GemmF32::kDepth, as(s + 1), bs(s + 1));
     cp_async_commit();
-    cp_async_wait<1>(); // slice s is here, slice s + 1 may still fly
-    sync_threads();
     const shared<float> at = as(s);
     const shared<W> bt = bs(s);
 #pragma unroll
@@ -84,8 +86,8 @@ TARE_DEVICE void gemm_f32_tile(global<const float> a, i64 lda, global<const W> b
         }
       }
     }
-    sync_threads(); // before the stage is overwritten
   }
+  sync_threads(); // before the next tile is loaded
   const i64 c = column + 4 * tx;
   const int count = c < n ? static_cast<int>(n - c < 4 ? n - c : 4) : 0;
 #pragma unroll

@@ -5,8 +5,10 @@
 
 #if defined(__CUDACC__) || defined(__CUDA__)
 #define TARE_DEVICE __device__ __forceinline__
-// At least four blocks of 128 threads per multiprocessor: 128 registers per thread; wide kernels get two blocks and 255 registers.
+// At least four blocks of 128 threads per multiprocessor: 128 registers per thread; roomy kernels get three blocks and
+// 168 registers, wide ones two and 255.
 #define TARE_KERNEL(THREADS) extern "C" __global__ void __launch_bounds__(THREADS, 512 / THREADS)
+#define TARE_ROOMY_KERNEL(THREADS) extern "C" __global__ void __launch_bounds__(THREADS, 384 / THREADS)
 #define TARE_WIDE_KERNEL(THREADS) extern "C" __global__ void __launch_bounds__(THREADS, 256 / THREADS)
 
 namespace tare {
@@ -161,6 +163,7 @@ template <> TARE_DEVICE void mma_m16n8k16<bf16>(float (&c)[4], const u32 (&a)[4]
 #include "kernels/cuda/emu/launch.h"
 #define TARE_DEVICE inline
 #define TARE_KERNEL(THREADS) static inline void
+#define TARE_ROOMY_KERNEL(THREADS) static inline void
 #define TARE_WIDE_KERNEL(THREADS) static inline void
 #endif
 

@@ -3,11 +3,35 @@
 // the CPU's tolerances; both codes of one engine agree; caches grow in place; a bad id is an error and no crash; the
 // engine holds the text that was run.
 #include "test/support/EngineFiles.h"
+#include <cmath>
 
 using namespace tare;
 using namespace tare::test;
 
 namespace {
+
+/// What rounding both operands of every product may do to a model's outputs. One rounding to nearest has a relative
+/// error of rms at most u / sqrt(3) (u: the unit roundoff, 2^-11 for f16, 2^-8 for bf16); the errors of a sum's terms
+/// are independent, so a GEMM's result has sqrt(2) of that relative to itself; `products` GEMMs one behind the other
+/// add in squares. Sums, softmax, norms and everything else are f32 and add nothing that counts.
+double roundingRms(double unit, int products, const std::vector<float> &truth) {
+  double square = 0;
+  for (float v : truth) square += double(v) * v;
+  return unit * std::sqrt(2.0 * products / 3.0) * std::sqrt(square / double(truth.size()));
+}
+void expectRounded(const std::vector<float> &got, const std::vector<float> &truth, double unit, int products) {
+  ASSERT_EQ(got.size(), truth.size());
+  double square = 0, bound = roundingRms(unit, products, truth), worst = worstDifference(got, truth);
+  for (size_t i = 0; i < got.size(); ++i) square += (double(got[i]) - truth[i]) * (double(got[i]) - truth[i]);
+  double rms = std::sqrt(square / double(got.size()));
+  EXPECT_LT(rms, bound);
+  EXPECT_LT(worst, 6 * bound); // six sigma: some 10^5 outputs
+  EXPECT_GT(worst, 1e-4);      // f32 is within 1e-5: this was computed from rounded operands
+  printf("rms error %.3g (bound %.3g), worst %.3g (bound %.3g)\n", rms, bound, worst, 6 * bound);
+}
+constexpr double kF16 = 0x1p-11, kBF16 = 0x1p-8;
+constexpr int kContractProducts = 8 * 6 + 2 * 2 + 1; // q k v, scores, values, out, up, down; two live enhancers; head
+constexpr int kLlamaProducts = 8 * 6 + 1;
 
 TEST(CudaEmulator, ContractLmMatchesTheOracle) {
   EngineRunner cuda(engine("contract-lm-cuda-emu"), 2, "cuda-emu"), cpu(engine("contract-lm-cuda-emu"), 2);
@@ -46,6 +70,44 @@ TEST(CudaEmulator, SparseChecksAreFusedIntoTheirGemm) { // anchors: few rows are
   EXPECT_LT(worstDifference(floatsOf(ours.at("logits")), floatsOf(theirs.at("logits"))), 1e-4);
 }
 
+TEST(CudaEmulator, ContractLmOnTensorCores) { // --precision f16: GEMMs with their epilogues, checked ones, attention
+  EngineRunner half(engine("contract-lm-cuda-f16"), 2, "cuda-emu"), cpu(engine("contract-lm-cuda-f16"), 2);
+  ASSERT_TRUE(half.good() && cpu.good());
+  for (const char *name : {"one", "short"}) {
+    ArrayMap wanted = contractCase(name), got = half.run({{"input_ids", wanted.at("input_ids")}});
+    ASSERT_TRUE(got.count("logits")) << half.error.message;
+    expectRounded(floatsOf(got.at("logits")), floatsOf(wanted.at("logits")), kF16, kContractProducts);
+    // The CPU's code of the same engine computes in f32.
+    EXPECT_LT(worstDifference(floatsOf(cpu.run({{"input_ids", wanted.at("input_ids")}}).at("logits")),
+                              floatsOf(wanted.at("logits"))),
+              2e-4);
+  }
+  // The same with anchors, against f32 code of the same checks.
+  std::vector<int64_t> ids = int64sOf(contractCase("medium").at("input_ids"));
+  ids.resize(100);
+  const int32_t anchors[] = {20, 70, 72, -1};
+  ArrayMap input{{"input_ids", int64s({1, 100}, ids)},
+                 {"anchors", Array{6, {1, 4}, std::string(reinterpret_cast<const char *>(anchors), sizeof anchors)}}};
+  ArrayMap ours = half.run(input), theirs = cpu.run(input);
+  ASSERT_TRUE(ours.count("logits")) << half.error.message;
+  expectRounded(floatsOf(ours.at("logits")), floatsOf(theirs.at("logits")), kF16, kContractProducts);
+}
+
+TEST(CudaEmulator, TheTextOfTensorCores) {
+  tare_error error{};
+  tare_engine_t *e = tare_engine_open(engine("contract-lm-cuda-f16").c_str(), nullptr, &error);
+  ASSERT_NE(e, nullptr) << error.message;
+  const void *data;
+  size_t bytes;
+  ASSERT_TRUE(tare_engine_section(e, "cuda source", &data, &bytes));
+  std::string text(static_cast<const char *>(data), bytes);
+  for (const char *line : {"gemm_mma<f16>(", "attention_mma<32, f16>(", "gemm_mma_checked<Check, f16>("})
+    EXPECT_NE(text.find(line), std::string::npos) << line;
+  for (const char *line : {"gemm_f32(", "attention_f32<", "gemm_f32_checked<"})
+    EXPECT_EQ(text.find(line), std::string::npos) << line;
+  tare_engine_close(e);
+}
+
 TEST(CudaEmulator, AnIdBeyondTheVocabularyIsAnError) {
   EngineRunner cuda(engine("contract-lm-cuda-emu"), 1, "cuda-emu");
   ASSERT_TRUE(cuda.good());
@@ -81,11 +143,23 @@ TEST(CudaEmulator, LlamaMatchesTheOracle) { // GQA, rotary embedding, RMS norm, 
   }
 }
 
-TEST(CudaEmulator, CachesGrowInPlace) {
+TEST(CudaEmulator, LlamaOnTensorCores) { // bf16 weights go to shared memory as they are, activations are rounded
+  ArrayMap cases = load("llama-pro-tiny/cases");
+  EngineRunner half(engine("llama-pro-tiny-cuda-bf16"), 2, "cuda-emu");
+  ASSERT_TRUE(half.good());
+  for (std::string name : {"a", "b", "c"}) {
+    ArrayMap got = half.run({{"input_ids", cases.at(name + ".input_ids")}}, {"logits"});
+    ASSERT_TRUE(got.count("logits")) << half.error.message;
+    expectRounded(floatsOf(got.at("logits")), floatsOf(cases.at(name + ".logits")), kBF16, kLlamaProducts);
+  }
+}
+
+/// Chunks of 5, 1, 1 and 2 tokens into caches of 32; `check` gets a chunk's logits and the oracle's.
+template <class Check> void growCaches(const std::string &name, Check check) {
   ArrayMap cases = load("llama-pro-tiny/cases");
   std::vector<int64_t> ids = int64sOf(cases.at("a.input_ids"));
   std::vector<float> truth = floatsOf(cases.at("a.logits"));
-  EngineRunner cuda(engine("llama-pro-tiny-cuda-emu"), 2, "cuda-emu");
+  EngineRunner cuda(engine(name), 2, "cuda-emu");
   ASSERT_TRUE(cuda.good());
   for (int layer = 0; layer < 8; ++layer)
     for (const char *part : {"key", "value"})
@@ -97,8 +171,19 @@ TEST(CudaEmulator, CachesGrowInPlace) {
         {{"input_ids", int64s({1, int64_t(chunk)}, {ids.begin() + done, ids.begin() + done + chunk})}}, {"logits"});
     ASSERT_TRUE(got.count("logits")) << cuda.error.message;
     std::vector<float> rows(truth.begin() + done * 260, truth.begin() + (done + chunk) * 260);
-    EXPECT_LT(worstDifference(floatsOf(got.at("logits")), rows), 5e-4) << "after " << done;
+    SCOPED_TRACE(testing::Message() << "after " << done);
+    check(floatsOf(got.at("logits")), rows);
     done += chunk;
   }
+}
+TEST(CudaEmulator, CachesGrowInPlace) {
+  growCaches("llama-pro-tiny-cuda-emu", [](const std::vector<float> &got, const std::vector<float> &rows) {
+    EXPECT_LT(worstDifference(got, rows), 5e-4);
+  });
+}
+TEST(CudaEmulator, CachesGrowInPlaceOnTensorCores) {
+  growCaches("llama-pro-tiny-cuda-bf16", [](const std::vector<float> &got, const std::vector<float> &rows) {
+    expectRounded(got, rows, kBF16, kLlamaProducts);
+  });
 }
 } // namespace

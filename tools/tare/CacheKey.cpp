@@ -31,6 +31,7 @@ std::string engineFlags(const CompileOptions &o) {
   add("allow-large-removal", o.allowLargeRemoval ? "1" : "0");
   add("fold-limit", std::to_string(o.foldLimit));
   add("target", "cpu:" + llvm::join(o.levels, ","));
+  if (o.precision != "f32") add("precision", o.precision);
   if (!o.rulesFile.empty()) add("rules", "1"); // that there was one: its bytes are in the cache key, its name is nobody's business
   add("measure-all", o.measureAll ? "1" : "0");
   return text;

@@ -89,7 +89,7 @@ llvm::Error makeEngine(ImportedModel &model, const CompileOptions &options, cons
   std::vector<CodeSection> sections;
   std::string cudaSource;
   if (emulator) { // first: it gives the plan the memory that the emulator needs
-    auto kernels = cuda::printKernels(*model.module);
+    auto kernels = cuda::printKernels(*model.module, cuda::precisionOf(options.precision).value_or(cuda::Precision::F32));
     if (!kernels) return kernels.takeError();
     if (progress) progress->working(cuda::kEmulatorLevel);
     auto section = cuda::compileForEmulator(*model.module, *kernels);

@@ -33,7 +33,7 @@ void addCompileOptions(CLI::App *c, RawOptions &raw, bool checkOnly) {
 
   const char *code = "Code";
   addRepeatable(c, "--target", raw.targets, "cpu[:LEVEL[,LEVEL...]] (levels x86-64-v3, x86-64-v4, avx512-bf16, amx; default: all) | cuda-emu (CUDA text, run and checked on the CPU)")->type_name("TARGET")->group(code);
-  text("--precision", raw.precision, "f32", "NAME")->group(code);
+  text("--precision", raw.precision, "f32 (default), or f16, bf16: GEMMs and attention of CUDA targets on tensor cores, sums in f32", "NAME")->group(code);
   text("--threads", raw.threads, "Threads of the compiler (default: physical cores)", "N")->group(code);
   text("--fold-limit", raw.foldLimit, "Bytes a folded constant may add (default 1M)", "BYTES")->group(code);
   addRepeatable(c, "--disable-pass", raw.disabled, "Leave out a pass (names: docs/passes.md)")->type_name("NAME")->group(code);
@@ -98,8 +98,14 @@ static llvm::Error fillOptions(const RawOptions &raw, CompileOptions &o) {
   auto levels = parseCpuTargets(raw.targets);
   if (!levels) return levels.takeError();
   o.levels = *levels;
-  if (!raw.precision.empty())
-    if (auto error = checkWord("--precision", raw.precision, {"f32"})) return error;
+  if (!raw.precision.empty()) {
+    if (auto error = checkWord("--precision", raw.precision, {"f32", "f16", "bf16"})) return error;
+    o.precision = raw.precision;
+    bool cuda = llvm::any_of(o.levels, [](llvm::StringRef level) { return level.starts_with("cuda"); });
+    if (o.precision != "f32" && !cuda)
+      return usage(fmt::format("--precision {}: code for CPUs computes in f32, and no CUDA target is asked for", o.precision))
+          .withHint("leave it out, or add a target that has tensor cores: --target cpu,cuda-emu (its CPU code still computes in f32)");
+  }
   for (auto &pass : raw.disabled) {
     std::vector<llvm::StringRef> optional; // a pass that runs twice is one name
     for (auto &row : pipelineTable()) {

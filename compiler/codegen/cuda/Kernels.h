@@ -12,6 +12,13 @@
 
 namespace tare::cuda {
 
+/// What products of GEMMs and attentions are computed from (--precision). F32: f32 on CUDA cores. F16, BF16: operands
+/// rounded on their way into shared memory, tensor cores, sums and softmax state in f32. Buffers are the plan's in every
+/// case, so that an engine for several targets has one plan and stores its weights once.
+enum class Precision { F32, F16, BF16 };
+/// Nothing for another word than f32, f16 and bf16.
+std::optional<Precision> precisionOf(llvm::StringRef name);
+
 struct KernelText {
   mlir::func::FuncOp function;      ///< whose body it is
   std::string name, text;           ///< of the kernel; the whole .cu file
@@ -24,7 +31,7 @@ struct KernelText {
 };
 
 /// All kernels of the program.
-llvm::Expected<std::vector<KernelText>> printKernels(mlir::ModuleOp planned);
+llvm::Expected<std::vector<KernelText>> printKernels(mlir::ModuleOp planned, Precision precision = Precision::F32);
 
 /// All texts as the engine keeps them: before each, a line "//==== NAME".
 std::string sourceSection(const std::vector<KernelText> &kernels);

@@ -24,9 +24,9 @@ struct Target {
 
 class KernelPrinter {
 public:
-  KernelPrinter(func::FuncOp function, ArrayRef<std::string> nodes)
+  KernelPrinter(func::FuncOp function, ArrayRef<std::string> nodes, Precision precision)
       : function(function), block(function.front()),
-        kind(function->getAttrOfType<StringAttr>(plan::kKindAttr).getValue()), nodes(nodes) {
+        kind(function->getAttrOfType<StringAttr>(plan::kKindAttr).getValue()), nodes(nodes), precision(precision) {
     kernel.function = function, kernel.name = function.getSymName().str(), kernel.gathers = gathers(function);
     auto memoryOf = [&](Value value, const std::string &name, Attribute packing, Attribute pitch) {
       auto physical = dyn_cast_if_present<graph::DimsAttr>(pitch);
@@ -201,54 +201,64 @@ private:
     Dims shape = graph::dimsOf(check.getW());
     auto heads = shape[0].constant(), rank = shape[1].constant(), width = shape[2].constant(), f = columns.constant();
     if (m.size() < 6 || m[5]->packing != "check" || !heads || !rank || !width || !f || *heads > 32) return std::nullopt;
-    auto precision = check->getAttrOfType<StringAttr>("precision");
+    auto stored = check->getAttrOfType<StringAttr>("precision");
     auto group = check->getAttrOfType<IntegerAttr>("group");
-    bool integers = m.size() == 8, nibbles = integers && precision && precision.getValue() == "int4";
+    bool integers = m.size() == 8, nibbles = integers && stored && stored.getValue() == "int4";
     includes = {"check.cuh", "scalar.cuh"};
     int64_t panels = (*rank + 31) / 32, scratch = 8 * *heads * panels * 4 + 2 * 65 * 4 + 16,
             tiles = std::min<int64_t>((*f + 63) / 64, 8);
     kernel.grid[0] = Dim((*f + 64 * tiles - 1) / (64 * tiles));
     kernel.sharedBytes = std::max(kernel.sharedBytes, scratch) + 256;
     runOf = m[5]->name;
+    bool tensorCores = precision != Precision::F32;
     p.line("using Check = CheckShape<" + std::to_string(*heads) + ", " + std::to_string(*rank) + ", " +
            std::to_string(*width) + ", " +
            std::to_string(integers && group ? std::max<int64_t>(group.getInt(), 1) : 32) + ">;");
-    p.line("static_assert(kGemmF32CheckedBytes<Check, " + storageType(w.element) +
-           "> == " + std::to_string(kernel.sharedBytes) + ");");
+    p.line("static_assert(" +
+           (tensorCores ? "kGemmMmaCheckedBytes<Check>" : "kGemmF32CheckedBytes<Check, " + storageType(w.element) + ">") +
+           " == " + std::to_string(kernel.sharedBytes) + ");");
     std::string dense = "FloatPanels<Check, " + storageType(m[1]->element) + ">{" + m[1]->name + "}";
     std::string sparse = integers ? std::string(nibbles ? "Int4Panels" : "Int8Panels") + "<Check>{" + m[6]->name +
                                         ", " + m[7]->name + "}"
                                   : dense;
     eOf = m[4]->name;
-    return "gemm_f32_checked<Check>(" + a.name + ", " + w.name + ", " + out.name + ", " + dimText(rows) + ", " +
+    return (tensorCores ? "gemm_mma_checked<Check, " + operandType() + ">(" : "gemm_f32_checked<Check>(") + a.name + ", " + w.name + ", " + out.name + ", " + dimText(rows) + ", " +
            dimText(columns) + ", " + std::to_string(tiles) + ", " + runOf + ", " + sparse + ", " + dense + ", " +
            m[2]->name + ", " + m[3]->name + ", [=](i64 row, i64 column, float product, u32 bits) -> float {";
   }
 
+  /// The type of a tensor core's operands.
+  std::string operandType() const { return precision == Precision::F16 ? "f16" : "bf16"; }
+
   bool gemm(Printer &p) {
+    bool tensorCores = precision != Precision::F32;
     auto root = cast<graph::MatmulOp>(plan::rootOf(block, "gemm"));
     Memory w = operands[plan::gemmRhsArgument(block)], out = results[0].memory;
     auto lhsArgument = dyn_cast<BlockArgument>(root.getLhs());
     Dims dims = graph::dimsOf(root.getResult()), lhs = graph::dimsOf(root.getLhs());
-    if (!lhsArgument || !w.panels() || !elementType(root.getLhs()).isF32() || results.size() != 1 ||
-        out.element.isF64() || !isa<FloatType>(out.element))
+    Type left = elementType(root.getLhs());
+    bool takesLeft = left.isF32() || (tensorCores && (left.isF16() || left.isBF16()));
+    if (!lhsArgument || !w.panels() || !takesLeft || results.size() != 1 || out.element.isF64() ||
+        !isa<FloatType>(out.element))
       return false;
     if (!(ArrayRef<Dim>(out.physical) == ArrayRef<Dim>(dims)) ||
         !(ArrayRef<Dim>(operands[lhsArgument.getArgNumber()].physical) == ArrayRef<Dim>(lhs)))
       return false;
-    includes = {"gemm_f32.cuh", "scalar.cuh"};
+    includes = {tensorCores ? "gemm_mma.cuh" : "gemm_f32.cuh", "scalar.cuh"};
     Dim rows = elementCount(ArrayRef<Dim>(lhs).drop_back()), columns = dims.back();
     kernel.grid[0] = Dim::floorDiv(columns + 63, 64), kernel.grid[1] = Dim::floorDiv(rows + 63, 64);
     int64_t width = w.element.getIntOrFloatBitWidth() / 8;
-    kernel.sharedBytes = 2 * (64 * 20 * 4 + 16 * 64 * width);
+    kernel.sharedBytes = tensorCores ? 2 * 2 * (64 * 32 + 32 * 72) : 2 * (64 * 16 * 4 + 16 * 64 * width);
     if (block.getOps<graph::FidelityCheckOp>().empty()) // a checked one has its own
-      p.line("static_assert(GemmF32::kSharedBytes<" + storageType(w.element) +
-             "> == " + std::to_string(kernel.sharedBytes) + ");");
+      p.line("static_assert(" + (tensorCores ? "GemmMma::kSharedBytes"
+                                             : "GemmF32::kSharedBytes<" + storageType(w.element) + ">") +
+             " == " + std::to_string(kernel.sharedBytes) + ");");
+    if (tensorCores) p.line("// products of " + operandType() + " on tensor cores, sums in f32");
     p.line("// " + dimText(rows) + " rows, " + dimText(columns) + " columns, depth " + dimText(lhs.back()));
     graph::FidelityCheckOp check;
     for (auto c : block.getOps<graph::FidelityCheckOp>())
       check = c;
-    std::string call = "gemm_f32(" + operands[lhsArgument.getArgNumber()].name + ", " + dimText(lhs.back()) + ", " +
+    std::string call = (tensorCores ? "gemm_mma<" + operandType() + ">(" : "gemm_f32(") + operands[lhsArgument.getArgNumber()].name + ", " + dimText(lhs.back()) + ", " +
                        w.name + ", " + out.name + ", " + dimText(rows) + ", " + dimText(columns) + ", " +
                        dimText(lhs.back()) + ", [=](i64 row, i64 column, float product) -> float {";
     if (check) {
@@ -332,11 +342,20 @@ private:
     auto width = qDims[3].constant(), valueWidth = vDims[3].constant();
     bool fits = q && k && v && width && valueWidth && *width % 4 == 0 && *valueWidth % 4 == 0 && *width > 0 &&
                 *valueWidth > 0 && *width <= 128 && *valueWidth <= 128 && results.size() == 1;
-    if (!fits ||
-        !llvm::all_of(ArrayRef<const Memory *>{q, k, v, &out}, [](const Memory *m) { return m->element.isF32(); }))
-      return false;
-    includes = {"attention_f32.cuh", "scalar.cuh"};
-    wide = *width > 64 || *valueWidth > 64;
+    if (!fits) return false;
+    auto isHalf = [](Type t) { return t.isF16() || t.isBF16(); };
+    auto all = [&](ArrayRef<const Memory *> of, Type type) {
+      return llvm::all_of(of, [&](const Memory *m) { return m->element == type; });
+    };
+    double scale = root.getScale().convertToDouble();
+    // What no tensor-core form takes is computed in f32: wider than asked for is always allowed.
+    bool tensorCores = precision != Precision::F32 && *width == *valueWidth && *width % 16 == 0 && scale != 0 &&
+                       all({q, k, v}, q->element) && (q->element.isF32() || isHalf(q->element)) &&
+                       (out.element.isF32() || isHalf(out.element));
+    if (!tensorCores && !all({q, k, v, &out}, Float32Type::get(root.getContext()))) return false;
+    includes = {tensorCores ? "attention_mma.cuh" : "attention_f32.cuh", "scalar.cuh"};
+    wide = *width > 80 || *valueWidth > (tensorCores ? 80 : 64) || (!tensorCores && *width > 64);
+    roomy = !wide && (tensorCores || *width > 32 || *valueWidth > 32);
     auto head = [](ArrayRef<Dim> dims, char l) { return l == 's' ? dims[2] : dims[1]; };
     auto position = [](ArrayRef<Dim> dims, char l) { return l == 's' ? dims[1] : dims[2]; };
     auto strides = [&](const Memory &m, char l) {
@@ -346,18 +365,25 @@ private:
       return "{" + batch + ", " + (l == 's' ? third : second) + ", " + (l == 's' ? second : third) + "}";
     };
     Dim heads = head(qDims, layout[0]), queries = position(qDims, layout[0]), keys = position(kDims, layout[1]);
-    kernel.grid[0] = Dim::floorDiv(queries + 31, 32), kernel.grid[1] = heads, kernel.grid[2] = qDims[0];
-    kernel.sharedBytes = 4 * (2 * 32 * (*width + 4) + 32 * (*valueWidth + 4) + 32 * 36);
-    std::string tile = std::to_string(*width) + ", " + std::to_string(*valueWidth);
-    p.line("static_assert(AttentionF32<" + tile + ">::kSharedBytes == " + std::to_string(kernel.sharedBytes) + ");");
+    int64_t queryTile = tensorCores ? 64 : 32;
+    kernel.grid[0] = Dim::floorDiv(queries + queryTile - 1, queryTile), kernel.grid[1] = heads, kernel.grid[2] = qDims[0];
+    bool copied = tensorCores && storageType(q->element) == operandType();
+    int64_t keyTile = *width > 64 ? 32 : 64, pitch = *width + 8;
+    kernel.sharedBytes = tensorCores ? 2 * (64 * pitch + 2 * (copied ? 2 : 1) * keyTile * pitch)
+                                     : 4 * (2 * 32 * (*width + 4) + 32 * (*valueWidth + 4) + 32 * 36);
+    std::string columns = std::to_string(*width);
+    std::string tile = tensorCores ? columns + ", " + operandType() : columns + ", " + std::to_string(*valueWidth);
+    p.line("static_assert(" +
+           (tensorCores ? "AttentionMma<" + tile + ", " + storageType(q->element) + ">" : "AttentionF32<" + tile + ">") +
+           "::kSharedBytes == " + std::to_string(kernel.sharedBytes) + ");");
+    if (tensorCores) p.line("// products of " + operandType() + " on tensor cores, sums and softmax in f32");
     p.line("const Attention a{" + dimText(heads) + ", " + dimText(head(kDims, layout[1])) + ", " + dimText(queries) +
            ", " + dimText(keys) + ", // heads, of keys and values, queries, keys");
     p.line("                  " + strides(*q, layout[0]) + ", " + strides(*k, layout[1]) + ", " +
            strides(*v, layout[2]) + ", " + strides(out, layout[3]) + ", // batch, head, row of q k v out");
-    p.line("                  " + number(Float32Type::get(root.getContext()), root.getScale().convertToDouble()) +
-           ", " + (root.getNanGuard() ? "true" : "false") + "};");
-    p.open("attention_f32<" + tile + ">(" + q->name + ", " + k->name + ", " + v->name + ", " + out.name +
-           ", a, [=](i64 batch, i64 head, i64 query, i64 key) -> float {");
+    p.line("                  " + number(Float32Type::get(root.getContext()), scale) + ", " + (root.getNanGuard() ? "true" : "false") + "};");
+    p.open((tensorCores ? "attention_mma<" : "attention_f32<") + tile + ">(" + q->name + ", " + k->name + ", " +
+           v->name + ", " + out.name + ", a, " + (tensorCores ? "false, " : "") + "[=](i64 batch, i64 head, i64 query, i64 key) -> float {");
     if (root.getBias()) {
       SmallVector<Dim> space{qDims[0], heads, queries, keys};
       Index at[] = {"batch", "head", "query", "key"};
@@ -425,7 +451,7 @@ private:
         kernel.text.replace(at, hole.size(), value);
     };
     fill("@GEOMETRY@", geometry), fill("@NODES@", where), fill("@INCLUDES@", lines),
-        fill("@QUALIFIER@", wide ? "TARE_WIDE_KERNEL" : "TARE_KERNEL");
+        fill("@QUALIFIER@", wide ? "TARE_WIDE_KERNEL" : roomy ? "TARE_ROOMY_KERNEL" : "TARE_KERNEL");
     fill("@PARAMETERS@", llvm::join(parameters, ", ")), fill("@NAME@", kernel.name), fill("@KIND@", kind.str()),
         fill("@BODY@", withoutUnused(p.text));
   }
@@ -434,17 +460,25 @@ private:
   Block &block;
   StringRef kind;
   ArrayRef<std::string> nodes;
+  Precision precision;
   KernelText kernel;
   SmallVector<Memory> operands;
   SmallVector<Target> results;
   SmallVector<std::string> includes;
   std::string runOf, eOf; // of a fused check: the parameter that says which rows are evaluated, and E
-  bool covered = false, wide = false;
+  bool covered = false, wide = false, roomy = false;
 };
 
 } // namespace
 
-llvm::Expected<std::vector<KernelText>> printKernels(ModuleOp planned) {
+std::optional<Precision> precisionOf(StringRef name) {
+  if (name == "f32") return Precision::F32;
+  if (name == "f16") return Precision::F16;
+  if (name == "bf16") return Precision::BF16;
+  return std::nullopt;
+}
+
+llvm::Expected<std::vector<KernelText>> printKernels(ModuleOp planned, Precision precision) {
   llvm::MapVector<StringRef, std::vector<std::string>> uses;
   for (auto program : planned.getOps<plan::ProgramOp>())
     for (auto step : program.getBody().getOps<plan::DispatchOp>()) {
@@ -458,7 +492,7 @@ llvm::Expected<std::vector<KernelText>> printKernels(ModuleOp planned) {
   for (auto &[name, nodes] : uses) {
     auto function = planned.lookupSymbol<func::FuncOp>(name);
     if (!function) return fail(ExitCode::Internal, ("the plan calls a kernel that is not there: " + name).str());
-    auto text = KernelPrinter(function, nodes).print();
+    auto text = KernelPrinter(function, nodes, precision).print();
     if (!text) return text.takeError();
     kernels.push_back(std::move(*text));
   }

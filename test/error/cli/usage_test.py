@@ -68,7 +68,9 @@ class Usage(Case):
         for twice in ("graph-simplify", "graph-fold-constants"):
             self.assertEqual(tare(*compile, "--disable-pass", twice, "--print-cache-key").returncode, 0)
         self.refused(2, "--stop-after 'fuse' is not known", *compile, "--stop-after", "fuse", hint="did you mean fused?")
-        self.refused(2, "--precision 'int8' is not known; it takes f32", *compile, "--precision", "int8")
+        self.refused(2, "--precision 'int8' is not known; it takes f32, f16, bf16", *compile, "--precision", "int8")
+        for target in ([], ["--target", "cpu:x86-64-v3"]):
+            self.refused(2, "--precision f16: code for CPUs computes in f32, and no CUDA target is asked for", *compile, *target, "--precision", "f16")
 
     def test_targets(self):
         compile = ["compile", MODEL, "-o", self.output]

@@ -90,14 +90,22 @@ TEST(CudaAttention, F32OtherHeads) {
   check<float>("attention_f32_128", attention_f32_128, 128, 128, 32, AttentionF32<128, 128>::kSharedBytes, 5e-6, {1, 1, 1, 37, 45, true});
 }
 TEST(CudaAttention, TensorCoresHead64) {
-  for (const Case &c : cases) check<f16>("attention_mma_f16_64", attention_mma_f16_64, 64, 64, 64, AttentionMma<64>::kSharedBytes, 4e-3, c, c.keys == 100);
+  for (const Case &c : cases) check<f16>("attention_mma_f16_64", attention_mma_f16_64, 64, 64, 64, AttentionMma<64, f16, f16>::kSharedBytes, 4e-3, c, c.keys == 100);
 }
 TEST(CudaAttention, TensorCoresOtherHeads) {
   const Case c{1, 2, 1, 70, 133, true};
-  check<f16>("attention_mma_f16_32", attention_mma_f16_32, 32, 32, 64, AttentionMma<32>::kSharedBytes, 4e-3, c);
-  check<f16>("attention_mma_f16_80", attention_mma_f16_80, 80, 80, 64, AttentionMma<80>::kSharedBytes, 4e-3, c);
-  check<bf16>("attention_mma_bf16_64", attention_mma_bf16_64, 64, 64, 64, AttentionMma<64>::kSharedBytes, 3e-2, c);
-  check<bf16>("attention_mma_bf16_128", attention_mma_bf16_128, 128, 128, 64, AttentionMma<128>::kSharedBytes, 3e-2, c);
+  check<f16>("attention_mma_f16_32", attention_mma_f16_32, 32, 32, 64, AttentionMma<32, f16, f16>::kSharedBytes, 4e-3, c);
+  check<f16>("attention_mma_f16_80", attention_mma_f16_80, 80, 80, 64, AttentionMma<80, f16, f16>::kSharedBytes, 4e-3, c);
+  check<bf16>("attention_mma_bf16_64", attention_mma_bf16_64, 64, 64, 64, AttentionMma<64, f16, f16>::kSharedBytes, 3e-2, c);
+  check<bf16>("attention_mma_bf16_128", attention_mma_bf16_128, 128, 128, 64, AttentionMma<128, f16, f16>::kSharedBytes, 3e-2, c);
+}
+
+TEST(CudaAttention, TensorCoresFromF32InMemory) {
+  for (const Case &c : cases) check<float>("attention_mma_f32_f16_64", attention_mma_f32_f16_64, 64, 64, 64, AttentionMma<64, f16, float>::kSharedBytes, 8e-3, c, c.keys == 100);
+  const Case c{1, 2, 1, 70, 133, true};
+  check<float>("attention_mma_f32_f16_32", attention_mma_f32_f16_32, 32, 32, 64, AttentionMma<32, f16, float>::kSharedBytes, 8e-3, c);
+  check<float>("attention_mma_f32_f16_128", attention_mma_f32_f16_128, 128, 128, 64, AttentionMma<128, f16, float>::kSharedBytes, 8e-3, c);
+  check<float>("attention_mma_f32_bf16_48", attention_mma_f32_bf16_48, 48, 48, 64, AttentionMma<48, bf16, float>::kSharedBytes, 6e-2, c);
 }
 
 } // namespace

@@ -21,5 +21,11 @@ TARE_KERNEL(128) gemm_mma_bf16_gelu(global<const bf16> a, global<const bf16> b, 
 TARE_KERNEL(128) gemm_mma_f16_rounding(global<const float> a, global<const f16> b, global<const float> bias, global<f16> out, i64 m, i64 n, i64 k) {
   gemm_mma<f16>(a, k, b, out, m, n, k, [=](i64, i64 c, float v) { return v + bias.read(c); });
 }
+TARE_KERNEL(128) gemm_mma_f16_from_f32(global<const float> a, global<const float> b, global<const float> bias, global<float> out, i64 m, i64 n, i64 k) {
+  gemm_mma<f16>(a, k, b, out, m, n, k, [=](i64, i64 c, float v) { return gelu_erf(v + bias.read(c)); });
+}
+TARE_KERNEL(128) gemm_mma_bf16_from_f16(global<const f16> a, global<const f16> b, global<const float> bias, global<float> out, i64 m, i64 n, i64 k) {
+  gemm_mma<bf16>(a, k, b, out, m, n, k, [=](i64, i64 c, float v) { return v + bias.read(c); });
+}
 
 } // namespace tare

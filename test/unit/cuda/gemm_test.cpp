@@ -31,8 +31,9 @@ template <class T> std::vector<T> randomOf(size_t count, std::mt19937 &random) {
   return v;
 }
 
-template <class A, class W, class Out, class Kernel, class Finish>
-void check(const char *name, Kernel kernel, Finish finish, u32 sharedBytes, double tolerance, bool aIsRounded = false, bool counted = false) {
+/// T: what both operands are rounded to.
+template <class A, class W, class Out, class T = float, class Kernel, class Finish>
+void check(const char *name, Kernel kernel, Finish finish, u32 sharedBytes, double tolerance, bool counted = false) {
   const i64 shapes[][3] = {{1, 1, 1}, {1, 64, 16}, {3, 5, 7}, {64, 64, 32}, {65, 97, 36}, {33, 128, 129}, {130, 70, 64}, {17, 256, 100}, {128, 96, 0}};
   for (auto [m, n, k] : shapes) {
     SCOPED_TRACE(testing::Message() << name << " m=" << m << " n=" << n << " k=" << k << " seed=" << test::seed());
@@ -53,8 +54,8 @@ void check(const char *name, Kernel kernel, Finish finish, u32 sharedBytes, doub
       for (i64 c = 0; c < n; ++c) {
         double sum = 0;
         for (i64 i = 0; i < k; ++i) {
-          float left = to_float(a[r * k + i]);
-          sum += static_cast<double>(aIsRounded ? to_float(from_float<W>(left)) : left) * to_float(b[i * n + c]);
+          auto rounded = [](float x) { return static_cast<double>(to_float(from_float<T>(x))); };
+          sum += rounded(to_float(a[r * k + i])) * rounded(to_float(b[i * n + c]));
         }
         ASSERT_NEAR(to_float(out[r * n + c]), finish(sum + bias[c], residual[r * n + c]), tolerance) << r << "," << c;
       }
@@ -63,7 +64,7 @@ void check(const char *name, Kernel kernel, Finish finish, u32 sharedBytes, doub
 
 TEST(CudaGemm, F32) {
   check<float, float, float>("gemm_f32_bias", [](auto &a, auto &b, auto &bias, auto &, auto &out, i64 m, i64 n, i64 k) { gemm_f32_bias(a, b, bias, out, m, n, k); },
-                             [](double v, double) { return v; }, GemmF32::kSharedBytes<float>, 2e-5, false, true);
+                             [](double v, double) { return v; }, GemmF32::kSharedBytes<float>, 2e-5, true);
 }
 TEST(CudaGemm, F32WithF16WeightsAndGelu) {
   check<float, f16, float>("gemm_f32_weights_f16_gelu",
@@ -78,15 +79,21 @@ TEST(CudaGemm, F32WithBF16WeightsAndSilu) {
 TEST(CudaGemm, TensorCoresF16WithResidual) {
   check<f16, f16, float>("gemm_mma_f16_residual",
                          [](auto &a, auto &b, auto &bias, auto &residual, auto &out, i64 m, i64 n, i64 k) { gemm_mma_f16_residual(a, b, bias, residual, out, m, n, k); },
-                         [](double v, double r) { return v + r; }, GemmMma::kSharedBytes, 2e-5, false, true);
+                         [](double v, double r) { return v + r; }, GemmMma::kSharedBytes, 2e-5, true);
 }
 TEST(CudaGemm, TensorCoresBF16WithGelu) {
   check<bf16, bf16, bf16>("gemm_mma_bf16_gelu", [](auto &a, auto &b, auto &bias, auto &, auto &out, i64 m, i64 n, i64 k) { gemm_mma_bf16_gelu(a, b, bias, out, m, n, k); },
                           [](double v, double) { return geluTanh(v); }, GemmMma::kSharedBytes, 0.08); // bf16 results: 8 bits, values up to 20
 }
 TEST(CudaGemm, TensorCoresRoundF32Activations) {
-  check<float, f16, f16>("gemm_mma_f16_rounding", [](auto &a, auto &b, auto &bias, auto &, auto &out, i64 m, i64 n, i64 k) { gemm_mma_f16_rounding(a, b, bias, out, m, n, k); },
-                         [](double v, double) { return v; }, GemmMma::kSharedBytes, 1e-2, true);
+  check<float, f16, f16, f16>("gemm_mma_f16_rounding", [](auto &a, auto &b, auto &bias, auto &, auto &out, i64 m, i64 n, i64 k) { gemm_mma_f16_rounding(a, b, bias, out, m, n, k); },
+                         [](double v, double) { return v; }, GemmMma::kSharedBytes, 1e-2);
+}
+TEST(CudaGemm, TensorCoresRoundBothOperands) {
+  check<float, float, float, f16>("gemm_mma_f16_from_f32", [](auto &a, auto &b, auto &bias, auto &, auto &out, i64 m, i64 n, i64 k) { gemm_mma_f16_from_f32(a, b, bias, out, m, n, k); },
+                                  [](double v, double) { return geluErf(v); }, GemmMma::kSharedBytes, 2e-5, true);
+  check<f16, f16, float, bf16>("gemm_mma_bf16_from_f16", [](auto &a, auto &b, auto &bias, auto &, auto &out, i64 m, i64 n, i64 k) { gemm_mma_bf16_from_f16(a, b, bias, out, m, n, k); },
+                               [](double v, double) { return v; }, GemmMma::kSharedBytes, 2e-5);
 }
 
 } // namespace
