@@ -128,7 +128,7 @@ TARE_INLINE void block(const int kind, const int rows, const tare_check *c, cons
                                                               const float *const *x, uint32_t *const *to) {            \
     block(KIND, ROWS, c, w, x, to);                                                                                    \
   }
-/* The smallest block that holds `rows`; `x` and `to` have CHECK_BLOCK entries, the last row's repeated. */
+/* The smallest block that holds `rows`; `x` and `to` hold the last row again after `rows`. */
 #define CHECK_CASE(NAME, ROWS)                                                                                         \
   if (rows <= ROWS) return block_##NAME##_##ROWS(c, w, x, to);
 #define CHECK_ROWS_OF(NAME)                                                                                            \
@@ -165,11 +165,9 @@ CHECK_FLOAT(f32, TARE_F32)
 CHECK_FLOAT(f16, TARE_F16)
 CHECK_FLOAT(bf16, TARE_BF16)
 CHECK_INTEGERS(i8, TARE_I8)
-CHECK_INTEGERS(i4, TARE_I4)
+CHECK_BLOCK_OF(i4, TARE_I4, 1)
 
-#ifdef __AVX512VNNI__
-#include "kernels/cpu/check_vnni.h"
-#endif
+#include "kernels/cpu/check_fixed.h"
 
 static int64_t first_at_least(const int64_t *rows, int64_t count, int64_t row) {
   int64_t low = 0;
@@ -188,35 +186,31 @@ static void evaluate(const tare_check *c, const float *a, int64_t lda, const int
   const int dense = c->run->count < 0;
   const char *w = dense ? c->dense : c->sparse;
   const int64_t kind = dense ? c->dense_kind : c->sparse_kind;
-  int64_t most = kind >= TARE_I8 ? CHECK_BLOCK : CHECK_FLOATS;
-#ifdef __AVX512VNNI__
-  const int64_t fixed = kind == TARE_I4 ? minl(VNNI_BYTES / vnni_row_bytes(c->width, c->group), VNNI_ROWS) : 0;
+  int64_t most = kind == TARE_I4 ? 1 : kind == TARE_I8 ? CHECK_BLOCK : CHECK_FLOATS;
+  const int64_t fixed = kind == TARE_I4 ? minl(FIXED_BYTES / fixed_row_bytes(c->width, c->group), FIXED_ROWS) : 0;
   if (fixed > 0) most = fixed;
-#endif
   for (int64_t done = 0; done < count;) { /* blocks of equal size to within one row */
     const int64_t blocks = (count - done + most - 1) / most, rows = (count - done + blocks - 1) / blocks;
-    const float *x[CHECK_BLOCK];
-    uint32_t *to[CHECK_BLOCK];
-    for (int64_t i = 0; i < CHECK_BLOCK; ++i) {
+    const float *x[12]; /* no block has more rows */
+    uint32_t *to[12];
+    _Static_assert(CHECK_BLOCK <= 12 && CHECK_FLOATS <= 12 && FIXED_ROWS <= 12, "rows of a block");
+    for (int64_t i = 0; i < 12; ++i) {
       const int64_t at = done + minl(i, rows - 1), row = list ? list[at] : row0 + at;
       x[i] = a + row * lda;
       to[i] = row < row0 ? carry : bits + (row - row0);
     }
-#ifdef __AVX512VNNI__
+    done += rows;
     if (fixed > 0) {
-      vnni_rows(rows, c, x, to);
-      done += rows;
+      fixed_rows(rows, c, x, to);
       continue;
     }
-#endif
     switch (kind) {
     case TARE_F32: rows_f32(rows, c, w, x, to); break;
     case TARE_F16: rows_f16(rows, c, w, x, to); break;
     case TARE_BF16: rows_bf16(rows, c, w, x, to); break;
     case TARE_I8: rows_i8(rows, c, w, x, to); break;
-    default: rows_i4(rows, c, w, x, to);
+    default: block_i4_1(c, w, x, to); /* wider than fixed-point rows may be */
     }
-    done += rows;
   }
 }
 
