@@ -19,6 +19,7 @@ Result<void> CheckSchedule::prepare(const Binding &binding, int64_t anchors) {
   bool fits = !__builtin_mul_overflow(anchors, static_cast<int64_t>(checks->window()), &each) && !__builtin_mul_overflow(std::min(tokens, each < INT64_MAX ? each + 1 : each), batch, &total) &&
               total <= INT64_MAX / 8 && !__builtin_mul_overflow(batch, static_cast<int64_t>(described.size() * 4), &each);
   if (!fits || past > INT64_MAX - tokens) return Error(Status::Limit, "the fidelity checks have too many rows");
+  most = total;
   TARE_TRY(rows.reserve(static_cast<size_t>(total) * 8, "the rows of the fidelity checks"));
   TARE_TRY(sorted.reserve(static_cast<size_t>(anchors) * 4, "the sorted anchors"));
   if (batch != batchSeen) length = 0; // other elements: another request

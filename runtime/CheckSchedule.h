@@ -29,6 +29,11 @@ public:
   /// `anchors` [batch, A] or null when the input is left out; `mask` [batch, maskColumns] or null. Refuses anchors below -1.
   Result<void> begin(const int32_t *anchors, const void *mask, int64_t maskColumns);
   void *address(size_t check) { return &described[check]; }
+  /// For a device with memory of its own: how many checks, what begin() described, the most rows that one run at these shapes lists, batch elements.
+  size_t count() const { return described.size(); }
+  const CheckRows &check(size_t index) const { return described[index]; }
+  int64_t mostRows() const { return most; }
+  int64_t elements() const { return batch; }
   void commit();
   void reset() { length = 0; }
   const CheckCounts &counts() const { return now; }
@@ -47,7 +52,7 @@ private:
   int current = 0;       // the side that is carried into the next run
   int64_t length = 0;    // tokens that the carried bits stand for; 0: there are none
   int64_t batchSeen = 0; // elements that they stand for
-  int64_t batch = 0, tokens = 0, past = 0, anchorCount = 0;
+  int64_t batch = 0, tokens = 0, past = 0, anchorCount = 0, most = 0;
   bool isCarried = false;
   CheckCounts now;
 };

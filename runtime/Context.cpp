@@ -33,10 +33,11 @@ bool misaligned(const void *data, fb::DType type) { return reinterpret_cast<uint
 
 Context::Context(std::shared_ptr<const Engine> engine, const tare_context_options &options)
     : shared(std::move(engine)), plan(shared->plan()), binding(plan), schedule(plan), layout(0), parallel(options.parallel), parallelUser(options.parallel_user) {
-  bufferOfOutput.resize(plan.outputs()->size());
+  bufferOfOutput.resize(plan.outputs()->size()), bufferOfInput.assign(plan.inputs()->size(), -1);
   for (uint32_t i = 0; i < plan.buffers()->size(); ++i) {
     auto kind = plan.buffers()->Get(i)->kind();
     if (kind == fb::BufferKind::Output) bufferOfOutput[static_cast<size_t>(plan.buffers()->Get(i)->tensor())] = i;
+    if (kind == fb::BufferKind::Input) bufferOfInput[static_cast<size_t>(plan.buffers()->Get(i)->tensor())] = static_cast<int32_t>(i);
     if (kind == fb::BufferKind::Arena || kind == fb::BufferKind::PerThread) arenaBuffers.push_back(i);
   }
   layout = Layout(arenaBuffers.size());
@@ -45,8 +46,12 @@ Context::Context(std::shared_ptr<const Engine> engine, const tare_context_option
   outputs.resize(plan.outputs()->size());
   states.resize(plan.states()->size());
   links.resize(plan.states()->size());
-  for (auto *buffer : *plan.buffers())
-    if (buffer->kind() == fb::BufferKind::Weight && buffer->tensor() >= 0) inputs[static_cast<size_t>(buffer->tensor())].own = shared->weights() + buffer->offset();
+  for (uint32_t i = 0; i < plan.buffers()->size(); ++i) {
+    auto &buffer = *plan.buffers()->Get(i);
+    if (buffer.kind() != fb::BufferKind::Weight || buffer.tensor() < 0) continue;
+    Input &input = inputs[static_cast<size_t>(buffer.tensor())];
+    input.own = shared->weights() + buffer.offset(), input.ownBuffer = static_cast<int32_t>(i);
+  }
   stateOfInput.assign(inputs.size(), -1);
   stateOfOutput.assign(outputs.size(), -1);
   for (uint32_t i = 0; i < plan.states()->size(); ++i) {
@@ -64,6 +69,16 @@ Context::Context(std::shared_ptr<const Engine> engine, const tare_context_option
 Result<std::unique_ptr<Context>> Context::create(std::shared_ptr<const Engine> engine, const tare_context_options &options) {
   if (options.threads < 0 || options.threads > kMaxThreads)
     return Error::format(Status::Usage, "bad number of threads", "%d; 1 to %d, or 0 for the physical cores", options.threads, kMaxThreads);
+  if (engine->gpu()) {
+    CudaDevice &device = *engine->gpu();
+    std::unique_ptr<Context> context(new Context(std::move(engine), options));
+    auto run = CudaRun::create(device, context->plan, options.profile != 0);
+    if (!run) return std::move(run.error());
+    context->gpu = std::move(*run);
+    context->onGpu.addresses.resize(context->plan.buffers()->size());
+    context->onGpu.checks.resize(context->schedule.count());
+    return context;
+  }
   auto entry = engine->entry();
   if (!entry) return std::move(entry.error());
   std::unique_ptr<Context> context(new Context(std::move(engine), options));
@@ -207,6 +222,7 @@ Result<void> Context::prepareOutputs() {
       return Error(Error::format(Status::Refused, "output buffer is too small", "%llu bytes, the result needs %llu", static_cast<unsigned long long>(output.bytes),
                                  static_cast<unsigned long long>(output.needed))
                        .ofTensor(tensor.name()->c_str()));
+    if (gpu) continue; // prepareGpu
     bool copied = output.data && misaligned(output.data, tensor.dtype());
     if (copied) TARE_TRY(output.staging.reserve(output.needed, "a misaligned output"));
     if (!output.data) TARE_TRY(output.own.reserve(output.needed, "an output"));
@@ -221,12 +237,14 @@ Result<void> Context::prepareArena() {
     int64_t bytes = binding.dim(buffer.bytes());
     if (bytes < 0) return Error::format(Status::Refused, "a buffer has a negative size for these input shapes", "%lld bytes", static_cast<long long>(bytes));
     auto size = static_cast<uint64_t>(bytes);
+    if (buffer.kind() == fb::BufferKind::PerThread && gpu) size = 0; // kernels have none
     if (buffer.kind() == fb::BufferKind::PerThread && __builtin_mul_overflow(size, static_cast<uint64_t>(threads), &size)) return Error(Status::Limit, "scratch memory is too large");
     layout.items[i] = {touched[arenaBuffers[i]] ? size : 0, buffer.first_step(), buffer.last_step(), 0};
   }
   auto total = layout.place();
   if (!total) return std::move(total.error());
   arenaBytes = *total;
+  if (gpu) return {}; // prepareGpu
   // When a later shape needs more (a growing KV cache does in every step), a quarter is added, so that allocations become rare.
   if (arena.data() && arenaBytes > arena.capacity()) {
     if (!arena.reserve(arenaBytes + arenaBytes / 4, "the arena")) TARE_TRY(arena.reserve(arenaBytes, "the arena"));
@@ -258,12 +276,13 @@ Result<void> Context::prepare() {
     int32_t state = input ? stateOfInput[tensorIndex] : stateOfOutput[tensorIndex];
     uint64_t bytes;
     TARE_TRY(tensorBytes(tensor, bytes));
-    if (state >= 0 && links[static_cast<size_t>(state)].linked) bytes = states[static_cast<size_t>(state)].block.capacity();
+    if (state >= 0 && links[static_cast<size_t>(state)].linked) bytes = stateCapacity(static_cast<size_t>(state));
     int64_t said = binding.dim(buffer->bytes());
     if (said < 0 || static_cast<uint64_t>(said) > bytes)
       return Error(Error::format(Status::Refused, "plan and tensor disagree about a size", "%lld and %llu bytes", static_cast<long long>(said), static_cast<unsigned long long>(bytes))
                        .ofTensor(tensor.name()->c_str()));
   }
+  if (gpu) TARE_TRY(prepareGpu());
   dirty = false;
   return {};
 }
@@ -307,7 +326,8 @@ void Context::threadBody(void *context, int thread) {
   if (self.entry(&self.arguments, thread) != 0) self.stopped.store(true, std::memory_order_relaxed);
 }
 
-Result<void> Context::execute() {
+/// Callers' inputs that are misaligned are copied; anchors and mask become the rows of the fidelity checks.
+Result<void> Context::readInputs() {
   for (uint32_t i = 0; i < inputs.size(); ++i) {
     if (shapes[i].from != Shape::From::Caller) continue;
     auto type = plan.inputs()->Get(i)->dtype();
@@ -319,7 +339,20 @@ Result<void> Context::execute() {
     memcpy(inputs[i].staging.data(), inputs[i].data, bytes);
     inputs[i].address = inputs[i].staging.data();
   }
-  TARE_TRY(beginChecks());
+  return beginChecks();
+}
+
+/// A kernel's word: 1 + step.
+Error Context::faultError(int64_t fault) const {
+  auto step = static_cast<uint64_t>((fault < 0 ? -fault : fault) - 1);
+  const char *name = step < plan.steps()->size() ? plan.steps()->Get(static_cast<uint32_t>(step))->name()->c_str() : "?";
+  if (fault < 0) // code_abi.h: the emulator found a bug in a kernel
+    return Error(Status::Internal, "a CUDA kernel did something wrong; the emulator's report is on standard error").inStep(name);
+  return Error::format(Status::Refused, "index out of range", "a value of an input is not a legal index (an id beyond the vocabulary or the positions)").inStep(name);
+}
+
+Result<void> Context::execute() {
+  TARE_TRY(readInputs());
   fillBuffers();
   std::fill(faults.begin(), faults.end(), 0);
   std::fill(stamps.begin(), stamps.end(), 0);
@@ -329,15 +362,7 @@ Result<void> Context::execute() {
   parallel ? parallel(parallelUser, threads, threadBody, this) : pool.run(threadBody, this);
 
   for (int64_t fault : faults)
-    if (fault != 0) {
-      auto step = static_cast<uint64_t>((fault < 0 ? -fault : fault) - 1);
-      bool known = step < plan.steps()->size();
-      if (fault < 0) // code_abi.h: the emulator found a bug in a kernel
-        return Error(Error(Status::Internal, "a CUDA kernel did something wrong; the emulator's report is on standard error")
-                         .inStep(known ? plan.steps()->Get(static_cast<uint32_t>(step))->name()->c_str() : "?"));
-      return Error(Error::format(Status::Refused, "index out of range", "a value of an input is not a legal index (an id beyond the vocabulary or the positions)")
-                       .inStep(known ? plan.steps()->Get(static_cast<uint32_t>(step))->name()->c_str() : "?"));
-    }
+    if (fault != 0) return faultError(fault);
   if (cancelled.load(std::memory_order_relaxed) && stopped.load(std::memory_order_relaxed)) {
     cancelled.store(false, std::memory_order_relaxed);
     ++cancellations;
@@ -357,7 +382,7 @@ Result<void> Context::run() {
   }
   double before = now();
   Result<void> result = dirty ? prepare() : Result<void>();
-  if (result) result = execute();
+  if (result) result = gpu ? executeOnGpu() : execute();
   if (!result) {
     ++failures;
     return result;

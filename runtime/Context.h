@@ -1,8 +1,9 @@
-// One request's state: inputs, outputs, arena, linked states, threads. In: an engine and caller's tensors. Out: results. Must hold: after a successful run at
-// given shapes, a run at the same shapes allocates nothing; a failed run changes no linked state.
+// One request's state: inputs, outputs, arena, linked states, threads or a GPU's stream. In: an engine and caller's tensors. Out: results. Must hold: after a
+// successful run at given shapes, a run at the same shapes allocates nothing; a failed run changes no linked state.
 #pragma once
 #include "runtime/Binding.h"
 #include "runtime/CheckSchedule.h"
+#include "runtime/CudaRun.h"
 #include "runtime/Engine.h"
 #include "runtime/Layout.h"
 #include "runtime/Memory.h"
@@ -39,6 +40,8 @@ private:
     Block staging;              // a copy when misaligned, or the default when left out
     const void *address = nullptr;
     const void *own = nullptr; // its default in the weights
+    int32_t ownBuffer = -1;    // the plan buffer of that
+    uint64_t place = 0;        // in the exchange with a GPU
   };
   struct Output {
     void *data = nullptr; // the caller's
@@ -48,6 +51,7 @@ private:
     void *address = nullptr;
     int64_t dims[8] = {0};
     uint64_t needed = 0;
+    uint64_t place = 0; // in the exchange with a GPU
   };
   struct State { // linked: one block holds input and output
     LinkedCapacity link;
@@ -65,7 +69,13 @@ private:
   Result<void> prepareStates();
   Result<void> prepareArena();
   Result<void> beginChecks();
+  Result<void> readInputs();
   Result<void> execute();
+  Error faultError(int64_t fault) const;
+  uint64_t stateCapacity(size_t state) const { return gpu ? gpu->stateCapacity(state) : states[state].block.capacity(); }
+  Result<void> prepareGpu(); // ContextCuda.cpp
+  void fillGpuBuffers();
+  Result<void> executeOnGpu();
   Result<void> tensorBytes(const fb::Tensor &tensor, uint64_t &bytes) const;
   void fillBuffers();
   void advanceStates();
@@ -87,12 +97,19 @@ private:
   std::vector<LinkedCapacity> links; // per state
   std::vector<int32_t> stateOfInput, stateOfOutput;
   std::vector<uint32_t> bufferOfOutput;
+  std::vector<int32_t> bufferOfInput;
   std::vector<void *> addresses; // per plan buffer
   std::vector<uint8_t> skipped;  // per step: no requested output needs it
   std::vector<uint8_t> touched;  // per plan buffer: a step that runs reads or writes it
   std::vector<int64_t> faults;   // per thread
   std::vector<int64_t> stamps;   // nanoseconds, steps + 1, when a profile is asked for
   Block arena;
+  std::unique_ptr<CudaRun> gpu; // null on the CPU
+  struct {                      // with it: places in the exchange, addresses per plan buffer and per check
+    uint64_t rows = 0, carried = 0, last = 0, fault = 0;
+    std::vector<uint64_t> addresses;
+    std::vector<CheckRows> checks;
+  } onGpu;
   ThreadPool pool;
   Barrier barrier;
   tare_code_entry entry = nullptr;

@@ -11,6 +11,7 @@ Result<void> Context::linkState(const char *input, const char *output, int64_t c
     if (strcmp(plan.inputs()->Get(state.input())->name()->c_str(), input) != 0 || strcmp(plan.outputs()->Get(state.output())->name()->c_str(), output) != 0) continue;
     if (capacity < 0) return Error(Error::format(Status::Usage, "capacity is negative", "%lld", static_cast<long long>(capacity)).ofTensor(input));
     states[i] = State{};
+    if (gpu) gpu->releaseState(i);
     states[i].link = links[i] = {capacity > 0, capacity};
     shapes[state.input()] = Shape{};
     if (capacity > 0) shapes[state.input()].from = Shape::From::Linked;
@@ -54,7 +55,7 @@ Result<void> Context::prepareStates() {
     if (memcmp(dims, state.dims, sizeof dims) != 0) {
       if (state.length > 0)
         return Error(Error(Status::Refused, "input shapes changed while a state is linked; reset the context first").ofTensor(name));
-      TARE_TRY(state.block.reserve(bytes, "a linked state"));
+      TARE_TRY(gpu ? gpu->reserveState(i, bytes) : state.block.reserve(bytes, "a linked state"));
       memcpy(state.dims, dims, sizeof dims);
     }
     inputs[described.input()].address = outputs[described.output()].address = state.block.data();

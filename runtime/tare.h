@@ -9,7 +9,7 @@
  * Ownership: an engine lives until it is closed and its last context is destroyed. Strings and sections belong to the engine, shapes and context-owned
  *            outputs to the context (valid until its next run or reset). Input and output buffers that the caller passes stay the caller's.
  * Memory:    after the first run at given shapes a context allocates nothing (inputs without an alignment of one element are the exception: they
- *            are copied into a staging buffer, allocated once).
+ *            are copied into a staging buffer, allocated once). On a GPU inputs and outputs are host memory all the same: a run copies them.
  */
 #ifndef TARE_H
 #define TARE_H
@@ -72,7 +72,9 @@ typedef void (*tare_parallel)(void *user, int threads, void (*body)(void *argume
 /* Zero-initialise, then set `struct_bytes = sizeof(tare_options)`. NULL means all defaults. */
 typedef struct tare_options {
   size_t struct_bytes;
-  const char *max_level; /* highest CPU level to use ("x86-64-v3", ...), NULL: what the CPU has. The environment variable TARE_MAX_LEVEL does the same. */
+  /* Which of the engine's codes: "cpu" (the best level that the CPU has), a CPU level as the highest to use ("x86-64-v3", ...), "cuda" (the GPU's own image,
+   * else PTX), "cuda:sm_90" (this image), "cuda-emu". NULL: the CPU's when there is code for it, else the GPU's. The variable TARE_MAX_LEVEL does the same. */
+  const char *max_level;
   int paranoid;          /* non-zero: check the SHA-256 of the weights too */
   tare_verify_signature verify_signature; /* not NULL: the engine must be signed and this must return 0 */
   void *verify_user;
@@ -94,8 +96,8 @@ TARE_API tare_engine_t *tare_engine_open_memory(const void *data, size_t bytes, 
 TARE_API void tare_engine_close(tare_engine_t *engine);
 /* SHA-256 of the weights (the other sections were checked when the engine was opened). */
 TARE_API tare_status tare_engine_verify(const tare_engine_t *engine, tare_error *error);
-/* "x86-64-v3", "x86-64-v4", "avx512-bf16" or "amx": the code that this CPU takes; "" when the engine has none for it (then it can be inspected and
- * verified, and tare_context_create fails with TARE_ENVIRONMENT). */
+/* The code that was taken: "x86-64-v3", "x86-64-v4", "avx512-bf16", "amx", "cuda:sm_90" (any image of the engine), "cuda-emu"; "" when the engine has none for
+ * this machine (then it can be inspected and verified, and tare_context_create says why it cannot run: TARE_ENVIRONMENT). */
 TARE_API const char *tare_engine_level(const tare_engine_t *engine);
 /* Names: "plan", "certificate", "configuration", "report", "provenance". False (0) when the engine has no such section. */
 TARE_API int tare_engine_section(const tare_engine_t *engine, const char *name, const void **data, size_t *bytes);

@@ -78,6 +78,7 @@ static llvm::Error readBack(const std::string &path) {
   tare_options options{};
   options.struct_bytes = sizeof options;
   options.paranoid = 1;
+  options.max_level = "cpu"; // no GPU's driver is asked
   tare_error error;
   tare_engine_t *engine = tare_engine_open(path.c_str(), &options, &error);
   tare_engine_close(engine);

@@ -1,0 +1,191 @@
+// Which driver, device and image an engine takes, and what is said when there is none; every call of the driver made to fail once.
+#include "test/support/CudaTestEngine.h"
+#include "test/support/FakeCuda.h"
+
+using namespace tare::test;
+
+namespace {
+class CudaErrors : public FakeCudaTest {
+protected:
+  void SetUp() override {
+    FakeCudaTest::SetUp();
+    fake->kernels(TARE_HOST_KERNELS);
+    path = dir.path("e.tare");
+  }
+  /// Opens and makes a context: the level, or the error's code and text.
+  std::string take(const char *asked = nullptr) {
+    tare_options options{};
+    options.struct_bytes = sizeof options, options.max_level = asked;
+    tare_engine_t *engine = tare_engine_open(path.c_str(), &options, &error);
+    if (!engine) return "open: " + said();
+    std::string level = tare_engine_level(engine);
+    tare_context_t *context = tare_context_create(engine, nullptr, &error);
+    if (!context) level += (level.empty() ? "" : ": ") + said();
+    tare_context_destroy(context);
+    tare_engine_close(engine);
+    return level;
+  }
+  std::string said() const { return std::to_string(error.code) + " " + error.message; }
+  bool says(const std::string &text, std::initializer_list<const char *> parts) {
+    for (const char *part : parts)
+      if (text.find(part) == std::string::npos) return ADD_FAILURE() << "no '" << part << "' in: " << text, false;
+    return true;
+  }
+  TempDir dir;
+  std::string path;
+  tare_error error{};
+};
+} // namespace
+
+TEST_F(CudaErrors, TheImageThatFits) {
+  struct { std::vector<std::string> images; int capability; const char *asked, *level; } cases[] = {
+      {{"sm_80", "sm_86", "sm_90", "compute_90"}, 80, nullptr, "cuda:sm_80"},
+      {{"sm_80", "sm_86", "sm_90", "compute_90"}, 86, nullptr, "cuda:sm_86"},
+      {{"sm_80", "sm_86", "sm_90", "compute_90"}, 89, "cuda", "cuda:sm_86"},   // a later minor version of the same major
+      {{"sm_80", "sm_86", "sm_90", "compute_90"}, 120, nullptr, "cuda:compute_90"}, // another major: PTX
+      {{"sm_80", "compute_80"}, 90, nullptr, "cuda:compute_80"},
+      {{"sm_80", "sm_86"}, 89, "cuda:sm_80", "cuda:sm_80"},
+      {{"sm_90a", "compute_80"}, 90, nullptr, "cuda:sm_90a"},
+  };
+  for (auto &c : cases) {
+    fake->set("capability", c.capability);
+    writeCudaEngine(path, c.images);
+    EXPECT_EQ(take(c.asked), c.level) << c.capability;
+  }
+}
+
+TEST_F(CudaErrors, NoImageFits) {
+  writeCudaEngine(path, {"sm_90", "compute_90"});
+  fake->set("capability", 75);
+  says(take(), {"5 ", "no code for this GPU", "Fake GPU is sm_75", "sm_90, compute_90", "--target cuda:sm_75"});
+  fake->set("capability", 86);
+  says(take("cuda"), {"5 ", "is sm_86"});
+  fake->set("capability", 100);
+  says(take("cuda:sm_90"), {"5 ", "asked for: sm_90", "is sm_100"});
+  writeCudaEngine(path, {"sm_90a"});
+  says(take(), {"5 ", "the engine has sm_90a"});
+}
+
+TEST_F(CudaErrors, NoDriverNoDeviceOldDriver) {
+  writeCudaEngine(path);
+  setenv("TARE_LIBCUDA", "/nowhere/libcuda.so.1", 1);
+  says(take(), {"5 no CUDA driver", "CUDA 11.4 or later", "--target cpu"});
+  setenv("TARE_LIBCUDA", "libm.so.6", 1);
+  says(take(), {"5 the CUDA driver is too old", "lacks cuInit"});
+  setenv("TARE_LIBCUDA", TARE_FAKE_CUDA, 1);
+  fake->set("devices", 0);
+  says(take(), {"5 ", "CUDA_ERROR_NO_DEVICE"});
+  fake->set("devices", 1), fake->set("driver", 11020);
+  says(take(), {"5 the CUDA driver is too old", "for CUDA 11.2", "CUDA 11.4 or later is needed"});
+  fake->set("driver", 11040); // knows every function, but not sm_90
+  says(take(), {"5 the CUDA driver is too old", "for CUDA 11.4", "sm_90 code needs 11.8"});
+  fake->set("capability", 86);
+  EXPECT_EQ(take(), "cuda:compute_80"); // .version 7.4 is CUDA 11.4
+}
+
+TEST_F(CudaErrors, TheCpuIsTakenUnlessAGpuIsAskedFor) {
+  writeCudaEngine(path, {"sm_90"}, /*cpu=*/true);
+  EXPECT_EQ(take(), "x86-64-v3");
+  EXPECT_EQ(take("cpu"), "x86-64-v3");
+  EXPECT_EQ(take("cpu:x86-64-v3"), "x86-64-v3");
+  EXPECT_EQ(fake->calls(), 0); // no driver was touched
+  EXPECT_EQ(take("cuda"), "cuda:sm_90");
+  setenv("TARE_LIBCUDA", "/nowhere", 1);
+  EXPECT_EQ(take(), "x86-64-v3");
+  says(take("cuda"), {"5 no CUDA driver"}); // never another target than the one that was asked for
+  setenv("TARE_LIBCUDA", TARE_FAKE_CUDA, 1);
+  writeCudaEngine(path, {"sm_90"}, false);
+  EXPECT_EQ(take(), "cuda:sm_90");
+  says(take("cpu"), {"5 ", "no code for CPUs", "--target cuda"});
+  says(take("cuda-emu"), {"5 ", "no code for CPUs"});
+  writeTestEngine(path);
+  says(take("cuda"), {"5 ", "no code for GPUs", "--target cuda:sm_XX"});
+}
+
+TEST_F(CudaErrors, ACubinThatTheDriverRefusesIsReplacedByPtx) {
+  writeCudaEngine(path);
+  fake->set("cubin_refused", 1);
+  EXPECT_EQ(take(), "cuda:sm_90");
+  fake->set("ptx_refused", 1);
+  says(take(), {"5 ", "CUDA_ERROR_UNSUPPORTED_PTX_VERSION", "kernel scale, compute_80 code", "driver for CUDA 12.4", "fake ptxas: no"});
+}
+
+TEST_F(CudaErrors, WeightsThatDoNotFit) {
+  writeCudaEngine(path);
+  fake->set("memory", 15);
+  says(take(), {"7 the GPU's memory does not hold the weights", "MiB are needed"});
+}
+
+/// A whole life of engine and context; what failed is tried once more, with the same objects.
+class EveryCall : public CudaErrors, public ::testing::WithParamInterface<int> {
+protected:
+  /// True when anything failed at first.
+  bool live(int profile) {
+    bool failed = false;
+    auto twice = [&](const char *what, auto attempt) { // attempt: true when it worked
+      if (attempt()) return true;
+      failed = true;
+      EXPECT_NE(error.message[0], 0) << what;
+      bool worked = attempt();
+      EXPECT_TRUE(worked) << what << ": " << error.message;
+      return worked;
+    };
+    tare_engine_t *engine = nullptr;
+    tare_context_t *context = nullptr;
+    tare_context_options options{};
+    options.struct_bytes = sizeof options, options.profile = profile;
+    if (!twice("open", [&] { // what a driver says when it is looked at is told by the first context
+          tare_engine_close(engine);
+          engine = tare_engine_open(path.c_str(), nullptr, &error);
+          if (engine && tare_engine_level(engine)[0]) return true;
+          return engine && (context = tare_context_create(engine, &options, &error)) != nullptr;
+        }))
+      return tare_engine_close(engine), failed;
+    twice("create", [&] { return context || (context = tare_context_create(engine, &options, &error)); });
+    if (context) {
+      std::vector<float> past;
+      EXPECT_EQ(tare_context_link_state(context, "cache", "new_cache", 40, &error), TARE_OK);
+      for (size_t chunk : {2, 2, 2, 30}) {
+        std::vector<float> x(chunk, 1.5f), y;
+        int64_t shape[2] = {1, static_cast<int64_t>(chunk)};
+        tare_tensor in{TARE_F32, 2, shape, x.data(), 4 * chunk}, out{};
+        EXPECT_EQ(tare_context_set_input(context, "x", &in, &error), TARE_OK);
+        twice("run", [&] { return tare_context_run(context, &error) == TARE_OK && tare_context_get_output(context, "y", &out, &error) == TARE_OK; });
+        if (auto *from = static_cast<const float *>(out.data)) y.assign(from, from + chunk);
+        EXPECT_EQ(y, expectedY(x, past, 1)) << "after " << past.size();
+        past.insert(past.end(), x.begin(), x.end());
+      }
+    }
+    tare_context_destroy(context);
+    tare_engine_close(engine);
+    return failed;
+  }
+};
+INSTANTIATE_TEST_SUITE_P(CudaErrors, EveryCall, ::testing::Values(999, 2));
+
+TEST_P(EveryCall, FailsOnce) {
+  writeCudaEngine(path);
+  for (int profile : {0, 1}) {
+    fake->reset();
+    fake->kernels(TARE_HOST_KERNELS);
+    ASSERT_FALSE(live(profile));
+    const int64_t calls = fake->calls();
+    ASSERT_GT(calls, 60);
+    int64_t noticed = 0;
+    for (int64_t n = 1; n <= calls; ++n) {
+      fake->reset();
+      fake->kernels(TARE_HOST_KERNELS);
+      fake->set("fail_at", n), fake->set("fail_with", GetParam());
+      bool failed = live(profile);
+      std::string line = log()[static_cast<size_t>(n - 1)];
+      // What gives something back has nobody to tell; a block that grows is tried with less.
+      bool isSilent = line.find("Free") != std::string::npos || line.find("Destroy") != std::string::npos || line.find("Unload") != std::string::npos || line.find("Release") != std::string::npos ||
+                      line.find("Pop") != std::string::npos || (n > calls - 20 && line.find("Push") != std::string::npos) || line.find("cuMemAlloc") == 0 || line.find("cuMemHostAlloc") == 0;
+      EXPECT_TRUE(failed || isSilent) << n << ": " << line;
+      noticed += failed;
+      expectClean(std::to_string(n) + ": " + line);
+      if (HasFailure()) return;
+    }
+    EXPECT_GT(noticed, calls / 3);
+  }
+}
