@@ -97,10 +97,10 @@ Result<size_t> chooseLevel(const char *const *levels, size_t count, const char *
   if (asks)
     return Error::format(Status::Environment, "no code for the CUDA emulator", "%s; compile again with --target cuda-emu",
                          limit >= CpuLevel::V3 ? "the engine has none" : "it needs a CPU with AVX2 (x86-64-v3)");
-  if (bound && *bound) {
+  if (bound && *bound && strcmp(bound, "cpu") != 0) {
     CpuLevel asked = cpuLevelFromName(bound);
     if (asked == CpuLevel::None && strcmp(bound, "none") != 0)
-      return Error::format(Status::Usage, "unknown CPU level", "'%s'; known: x86-64-v3, x86-64-v4, avx512-bf16, amx, cuda-emu", bound);
+      return Error::format(Status::Usage, "unknown CPU level", "'%s'; known: cpu, x86-64-v3, x86-64-v4, avx512-bf16, amx, cuda, cuda-emu", bound);
     if (asked < limit) limit = asked;
   }
   for (CpuLevel level = limit; level > CpuLevel::None; level = static_cast<CpuLevel>(static_cast<int>(level) - 1))

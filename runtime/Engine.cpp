@@ -64,7 +64,7 @@ Result<void> Engine::takeCode(const char *asked) {
   bool hasCpu = planView->code()->size() > 0 || !planView->cuda();
   if (!isGpu && !hasCpu && *asked)
     return Error::format(Status::Environment, "the engine has no code for CPUs", "only CUDA's, and '%s' is asked for; run with --target cuda, or compile again with --target cpu", asked);
-  if (!isGpu && hasCpu) return takeCpuCode(strcmp(asked, "cpu") == 0 ? "" : strncmp(asked, "cpu:", 4) == 0 ? asked + 4 : asked);
+  if (!isGpu && hasCpu) return takeCpuCode(strncmp(asked, "cpu:", 4) == 0 ? asked + 4 : asked);
   if (!planView->cuda()) return Error(Status::Environment, "the engine has no code for GPUs; compile again with --target cuda:sm_XX, or run with --target cpu");
   auto opened = CudaDevice::open(*source, *planView, isGpu && asked[4] ? asked + 5 : "");
   if (!opened) { // whatever it is: the file can still be inspected and verified

@@ -18,6 +18,7 @@ from npz import int64, npy, write_npz  # noqa: E402
 TARE = os.environ["TARE"]
 MODEL = pathlib.Path(os.environ["TARE_DATA"]) / "contract-lm" / "contract-lm.onnx"
 ENGINE = os.environ["ENGINE"]
+BOTH = os.environ["ENGINE_OF_TWO_TARGETS"]  # cpu and cuda-emu
 IDS, WIDTH = [256, 67, 108, 97, 117, 115, 101, 32], 260
 
 
@@ -71,6 +72,31 @@ class Verify(unittest.TestCase):
         first, second = self.best_two(3)
         self.logits[first] = self.logits[second]
         self.assertEqual(self.counts(), (1, 0))
+
+
+class Targets(unittest.TestCase):
+    """An engine of several targets: those that run here are compared with one another; --target picks one, and nothing takes its place."""
+
+    def verify(self, *arguments):
+        done = subprocess.run([TARE, "verify", *map(str, arguments), "--json"], capture_output=True, text=True)
+        return done.returncode, json.loads(done.stdout)
+
+    def test_both_forms_compare_them(self):
+        for files in ([BOTH], [MODEL, BOTH]):
+            code, result = self.verify(*files)
+            self.assertEqual((code, result["verified"]), (0, True), result)
+            cpu, emulator = result["targets"]
+            self.assertEqual((cpu["target"], cpu["ran"]), ("cpu", True))
+            self.assertEqual((emulator["code"], emulator["against"], emulator["violations"]), ("cuda-emu", "cpu", 0))
+            self.assertGreater(emulator["elements"], 10000)
+            self.assertGreater(emulator["max_difference"], 0)  # two codes do not round alike: equal outputs would be one code run twice
+
+    def test_a_named_target_alone(self):
+        code, result = self.verify(BOTH, "--target", "cuda-emu")
+        self.assertEqual((code, result["verified"], "targets" in result), (0, True, False))
+        code, result = self.verify(BOTH, "--target", "cuda")
+        self.assertEqual((code, result["verified"]), (5, False))
+        self.assertIn("no code for GPUs", result["error"]["message"])
 
 
 if __name__ == "__main__":

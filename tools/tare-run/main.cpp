@@ -133,7 +133,7 @@ int main(int argc, char **argv) {
   app.add_option("--profile", options.profile, "Time of every step, as a Chrome trace (JSON)")->type_name("FILE");
   app.add_option("--metrics", options.metrics, "Metrics in Prometheus text format")->type_name("FILE");
   app.add_option("--public-key,--require-signature", options.publicKey, "Refuse an engine that is not signed with this Ed25519 key (PEM or hexadecimal)")->type_name("FILE");
-  app.add_option("--max-level", options.level, "Highest CPU level to use: x86-64-v3, x86-64-v4, avx512-bf16, amx")->type_name("LEVEL");
+  app.add_option("--target,--max-level", options.level, "cpu, a CPU level as the highest to use (x86-64-v3, ...), cuda, cuda:sm_90 or cuda-emu")->type_name("TARGET");
   app.add_flag("--paranoid", options.paranoid, "Check the SHA-256 of the weights too");
   app.add_flag("--json", options.json, "One JSON object on stdout, errors included");
   app.add_flag("--quiet", options.quiet, "Nothing on stdout but errors of --json");

@@ -3,6 +3,7 @@
 #include "compiler/report/Writers.h"
 #include "tools/tare/Commands.h"
 #include "tools/tare/RandomInputs.h"
+#include "tools/tare/Targets.h"
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -90,13 +91,9 @@ llvm::Expected<ExitCode> bench(const Options &o, Console &console) {
   if (!repeat) return repeat.takeError();
   auto threads = parseCount("--threads", o.threads.empty() ? std::to_string(physicalCores()) : o.threads, 1, 256);
   if (!threads) return threads.takeError();
-  std::string level;
-  if (!o.target.empty()) {
-    auto levels = parseCpuTargets({o.target});
-    if (!levels) return levels.takeError();
-    if (levels->size() == 1) level = levels->front();
-  }
-  auto engine = EngineHandle::open(o.engine, level);
+  auto level = parseRunTarget(o.target);
+  if (!level) return level.takeError();
+  auto engine = EngineHandle::open(o.engine, *level);
   if (!engine) return engine.takeError();
   auto inputs = randomInputs(*engine, *shapes, 0);
   if (!inputs) return inputs.takeError();
@@ -129,7 +126,7 @@ void addBenchCommand(CLI::App &app, Session &session) {
   addRepeatable(c, "--shape", o->shapes, "Shapes of inputs: input_ids=1x128[,NAME=AxB...]")->required()->type_name("SHAPES");
   c->add_option("--threads", o->threads, "Default: the physical cores the process may use")->type_name("N");
   c->add_option("--repeat", o->repeat, "Timed runs after three warm ones (default 50)")->type_name("N");
-  c->add_option("--target", o->target, "Highest CPU level to use, e.g. cpu:x86-64-v3, or cuda-emu")->type_name("TARGET");
+  c->add_option("--target", o->target, "cpu[:LEVEL], cuda[:sm_90] or cuda-emu (default: the CPU, when the engine has code for it)")->type_name("TARGET");
 }
 
 } // namespace tare::cli

@@ -5,6 +5,7 @@
 #include "tools/tare/EngineHandle.h"
 #include "tools/tare/Numbers.h"
 #include "tools/tare/OutputFile.h"
+#include "tools/tare/Targets.h"
 #include "tools/tare/TextInput.h"
 #include "llvm/ADT/STLExtras.h"
 #include <cmath>
@@ -84,13 +85,8 @@ void addChecks(Json &object, const tare_check_stats &stats) {
 
 llvm::Expected<ExitCode> run(const Options &o, Console &console) {
   if (o.inputs.empty() == o.text.empty()) return usage(o.text.empty() ? "neither --inputs nor --text is given" : "--inputs and --text exclude each other").withHint("give one of them: --inputs IN.npz, or --text FILE for a byte-level model");
-  std::string level;
-  if (!o.target.empty()) {
-    auto levels = parseCpuTargets({o.target});
-    if (!levels) return levels.takeError();
-    if (levels->size() == 1) level = levels->front();
-    else if (o.target != "cpu") return usage("--target of run takes one level").withHint("--target cpu:x86-64-v3");
-  }
+  auto level = parseRunTarget(o.target);
+  if (!level) return level.takeError();
   int threads = 0;
   if (!o.threads.empty()) {
     auto count = parseCount("--threads", o.threads, 1, 256);
@@ -100,7 +96,7 @@ llvm::Expected<ExitCode> run(const Options &o, Console &console) {
   for (auto &[flag, path] : {std::pair("--outputs", &o.outputs), std::pair("--profile", &o.profile), std::pair("--metrics", &o.metrics)})
     if (!path->empty())
       if (auto error = checkWritable(flag, *path, {o.engine, o.inputs.empty() ? o.text : o.inputs})) return error;
-  auto engine = EngineHandle::open(o.engine, level, o.paranoid, o.publicKey);
+  auto engine = EngineHandle::open(o.engine, *level, o.paranoid, o.publicKey);
   if (!engine) return engine.takeError();
   auto names = outputNames(*engine, o.fetch);
   if (!names) return names.takeError();
@@ -165,7 +161,7 @@ void addRunCommand(CLI::App &app, Session &session) {
   c->add_option("--outputs", o->outputs, "Write the outputs under their names")->type_name("OUT.npz");
   c->add_option("--fetch", o->fetch, "Only these outputs (comma-separated): what no other needs is not computed")->type_name("NAMES");
   c->add_option("--threads", o->threads, "Default: the physical cores the process may use")->type_name("N");
-  c->add_option("--target", o->target, "Highest CPU level to use, e.g. cpu:x86-64-v3, or cuda-emu (default: what this machine has)")->type_name("TARGET");
+  c->add_option("--target", o->target, "cpu[:LEVEL], cuda[:sm_90] or cuda-emu (default: the CPU, when the engine has code for it)")->type_name("TARGET");
   c->add_option("--profile", o->profile, "Write the time of every step as Chrome trace")->type_name("TRACE.json");
   c->add_option("--metrics", o->metrics, "Write metrics in Prometheus text format")->type_name("FILE");
   c->add_option("--public-key", o->publicKey, "The engine must be signed with this Ed25519 key (PEM)")->type_name("FILE");

@@ -105,13 +105,14 @@ void Comparison::add(const Comparison &o) {
   elements += o.elements, violations += o.violations, changedArgmax += o.changedArgmax, largest = std::max(largest, o.largest);
 }
 
-static Comparison compareFloats(const Array &expected, const Array &actual) {
+static Comparison compareFloats(const Array &expected, const Array &actual, llvm::StringRef precision) {
   Comparison c;
   size_t count = countOf(expected);
   double most = 0;
   for (size_t i = 0; i < count; i++)
     if (double v = std::abs(floatAt(expected, i)); std::isfinite(v)) most = std::max(most, v);
-  double step = actual.dtype == 10 ? 2e-3 : actual.dtype == 16 ? 2e-2 : 1e-4, tolerance = step + step * most;
+  bool isBf16 = actual.dtype == 16 || precision == "bf16", isF16 = actual.dtype == 10 || precision == "f16";
+  double step = isBf16 ? 2e-2 : isF16 ? 2e-3 : 1e-4, tolerance = step + step * most;
   size_t row = expected.shape.empty() || expected.shape.back() <= 0 ? 1 : static_cast<size_t>(expected.shape.back());
   c.elements = static_cast<int64_t>(count);
   for (size_t begin = 0; begin + row <= count; begin += row) {
@@ -134,8 +135,8 @@ static Comparison compareFloats(const Array &expected, const Array &actual) {
   return c;
 }
 
-Comparison compareArrays(const Array &expected, const Array &actual) {
-  if (isFloat(expected.dtype)) return compareFloats(expected, actual);
+Comparison compareArrays(const Array &expected, const Array &actual, llvm::StringRef precision) {
+  if (isFloat(expected.dtype)) return compareFloats(expected, actual, precision);
   Comparison c;
   c.elements = static_cast<int64_t>(countOf(expected));
   for (size_t i = 0; i < countOf(expected); i++)

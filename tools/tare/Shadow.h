@@ -14,8 +14,8 @@ struct Comparison {
   double rate() const { return elements ? static_cast<double>(violations) / static_cast<double>(elements) : 0; }
   void add(const Comparison &other);
 };
-/// Equal shapes and dtypes are the caller's business. NaN equals NaN.
-Comparison compareArrays(const Array &expected, const Array &actual);
+/// Equal shapes and dtypes are the caller's business. NaN equals NaN. `precision` (f32, f16, bf16): what f32 results were computed in; its tolerance is theirs.
+Comparison compareArrays(const Array &expected, const Array &actual, llvm::StringRef precision = "f32");
 
 /// Gives an imported source the inputs of its engine: overridable initializers are arguments of main.
 llvm::Error exposeInputs(mlir::ModuleOp module);

@@ -1,5 +1,5 @@
 // tare verify: three forms. MODEL ENGINE: the shadow run with a gate. --certificate ENGINE MODEL: the certificate is derived again from the source.
-// ENGINE: all hashes. In: files. Out: text or JSON; exit 4 when a gate, a certificate or a comparison fails. Holds: nothing is written.
+// ENGINE: all hashes. Both also compare an engine's targets with one another. In: files. Out: text or JSON; exit 4 when a gate, a certificate or a comparison fails. Holds: nothing is written.
 #include "compiler/checks/Calibration.h"
 #include "compiler/graph/Graph.h"
 #include "compiler/import/TensorFiles.h"
@@ -13,6 +13,7 @@
 #include "tools/tare/Divergence.h"
 #include "tools/tare/RandomInputs.h"
 #include "tools/tare/Shadow.h"
+#include "tools/tare/Targets.h"
 #include "tools/tare/Verify.h"
 #include "llvm/ADT/STLExtras.h"
 #include <fmt/format.h>
@@ -26,7 +27,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 struct Options {
   std::vector<std::string> files;
-  std::string golden, gate = "0.1", seed, rules, calibration, publicKey;
+  std::string golden, gate = "0.1", seed, rules, calibration, publicKey, target;
   bool certificate = false, paranoid = false;
 };
 
@@ -142,15 +143,30 @@ llvm::Expected<CaseResult> runCase(const Sample &sample, mlir::ModuleOp source, 
 
 Json toObject(const Comparison &c) { return {{"elements", c.elements}, {"violations", c.violations}, {"changed_argmax", c.changedArgmax}, {"max_difference", c.largest}, {"violation_rate", c.rate()}}; }
 
+/// Engines with several targets: all that run here, on the cases, against the first of them.
+llvm::Error addTargets(const EngineHandle &engine, const std::vector<Sample> &cases, double gate, std::string &text, Json &json) {
+  auto compared = compareTargets(engine, cases);
+  if (!compared) return compared.takeError();
+  if (compared->json.empty()) return llvm::Error::success();
+  text += compared->text, json["targets"] = compared->json;
+  if (compared->worst <= gate) return llvm::Error::success();
+  json["verified"] = false;
+  return fail(ExitCode::Gate, fmt::format("the engine's targets differ from one another: {:.4f}% of the elements, the gate is {:.4f}%", 100 * compared->worst, 100 * gate)).inFile(engine.path)
+      .withHint("compile the engine again; if it stays, report the model");
+}
+
 llvm::Expected<ExitCode> shadow(const Options &o, Console &console) {
   auto gate = parsePercent("--gate", o.gate);
   if (!gate) return gate.takeError();
-  auto engine = EngineHandle::open(o.files[1], "", o.paranoid, o.publicKey);
+  auto target = parseRunTarget(o.target);
+  if (!target) return target.takeError();
+  auto engine = EngineHandle::open(o.files[1], *target, o.paranoid, o.publicKey);
   if (!engine) return engine.takeError();
   auto cases = loadCases(o, *engine);
   if (!cases) return cases.takeError();
   ShadowResult result;
   auto error = shadowRun(o.files[0], *engine, *cases, *gate / 100, !o.golden.empty(), console, result);
+  if (!error && target->empty()) error = addTargets(*engine, *cases, *gate / 100, result.text, result.json);
   if (console.json && !result.json.is_null()) {
     // One object in any case: the comparison, and beside it what failed.
     Json json = result.json;
@@ -168,10 +184,33 @@ llvm::Expected<ExitCode> shadow(const Options &o, Console &console) {
   return ExitCode::Ok;
 }
 
-llvm::Expected<ExitCode> hashes(const Options &o, Console &console) {
-  auto engine = EngineHandle::open(o.files[0], "", true, o.publicKey);
+/// Hashes, and the engine's targets against one another.
+llvm::Expected<ExitCode> alone(const Options &o, Console &console) {
+  auto gate = parsePercent("--gate", o.gate);
+  if (!gate) return gate.takeError();
+  auto target = parseRunTarget(o.target);
+  if (!target) return target.takeError();
+  auto engine = EngineHandle::open(o.files[0], *target, true, o.publicKey);
   if (!engine) return engine.takeError();
-  console.out(console.json ? Json{{"verified", true}, {"engine", o.files[0]}}.dump() + "\n" : "all sections match their hashes, weights included\n");
+  std::string text = "all sections match their hashes, weights included\n";
+  Json json = {{"verified", true}, {"engine", o.files[0]}};
+  llvm::Error error = llvm::Error::success();
+  if (!target->empty()) {
+    auto request = Request::create(*engine, 0, false); // it must run here
+    if (!request) error = llvm::joinErrors(std::move(error), request.takeError());
+  } else {
+    auto cases = loadCases(o, *engine);
+    if (!cases) return llvm::joinErrors(std::move(error), cases.takeError());
+    error = addTargets(*engine, *cases, *gate / 100, text, json);
+  }
+  if (error && console.json) {
+    Failure failure = failureOf(std::move(error));
+    json["verified"] = false, json["error"] = Json::parse(renderFailureJson(failure))["error"];
+    console.out(json.dump(2) + "\n");
+    return failure.code;
+  }
+  console.out(console.json ? json.dump(2) + "\n" : text);
+  if (error) return std::move(error);
   return ExitCode::Ok;
 }
 
@@ -191,7 +230,7 @@ llvm::Error checkOrder(const Options &o) {
 
 llvm::Expected<ExitCode> verify(const Options &o, Console &console) {
   if (o.files.empty())
-    return usage("no file given").withHint("tare verify MODEL ENGINE (shadow run), tare verify --certificate ENGINE MODEL, or tare verify ENGINE (hashes)");
+    return usage("no file given").withHint("tare verify MODEL ENGINE (shadow run), tare verify --certificate ENGINE MODEL, or tare verify ENGINE (hashes and targets)");
   if (auto error = checkOrder(o)) return error;
   if (o.certificate) {
     if (o.files.size() != 2) return usage("--certificate takes an engine and its model").withHint("tare verify --certificate ENGINE MODEL");
@@ -200,7 +239,7 @@ llvm::Expected<ExitCode> verify(const Options &o, Console &console) {
   }
   if (o.files.size() == 2) return shadow(o, console);
   if (!o.golden.empty()) return usage("--golden needs a model and an engine").withHint("tare verify MODEL ENGINE --golden DIR");
-  return hashes(o, console);
+  return alone(o, console);
 }
 
 } // namespace
@@ -254,7 +293,7 @@ llvm::Error shadowRun(const std::string &model, const EngineHandle &engine, cons
 void addVerifyCommand(CLI::App &app, Session &session) {
   auto o = std::make_shared<Options>();
   CLI::App *c = addCommand(app, session, "verify", "Compare an engine with its source, derive its certificate again, or check its hashes", [o, &session] { return verify(*o, session.console); });
-  c->add_option("FILES", o->files, "MODEL ENGINE: shadow run; --certificate ENGINE MODEL; ENGINE: hashes")->expected(0, 2)->type_name("");
+  c->add_option("FILES", o->files, "MODEL ENGINE: shadow run; --certificate ENGINE MODEL; ENGINE: hashes, and its targets against one another")->expected(0, 2)->type_name("");
   c->add_flag("--certificate", o->certificate, "Derive every removal's evidence again from the source");
   c->add_option("--rules", o->rules, "With --certificate: the rules file of the compile")->type_name("FILE");
   c->add_option("--calibration", o->calibration, "With --certificate: the calibration of the compile, when it was too large to be stored")->type_name("PATH");
@@ -262,6 +301,7 @@ void addVerifyCommand(CLI::App &app, Session &session) {
   c->add_option("--gate", o->gate, "Largest violation_rate_delta in percent (default 0.1)")->type_name("PERCENT");
   c->add_option("--public-key", o->publicKey, "The engine must be signed with this Ed25519 key (PEM)")->type_name("FILE");
   c->add_flag("--paranoid", o->paranoid, "Check the SHA-256 of the weights, too (always on for the form with ENGINE alone)");
+  c->add_option("--target", o->target, "Only this target: cpu[:LEVEL], cuda[:sm_90] or cuda-emu (default: all that run here, against one another, too)")->type_name("TARGET");
   c->add_option("--seed", o->seed, "Seed of the random inputs without --golden (default 0)")->type_name("N");
 }
 

@@ -72,6 +72,12 @@ class Usage(Case):
         for target in ([], ["--target", "cpu:x86-64-v3"]):
             self.refused(2, "--precision f16: code for CPUs computes in f32, and no CUDA target is asked for", *compile, *target, "--precision", "f16")
 
+    def test_targets_to_run_on(self):
+        for command in (["run", MODEL, "--inputs", MODEL], ["bench", MODEL, "--shape", "input_ids=1x2"], ["verify", MODEL]):
+            for target in ("gpu", "cuda:sm_", "cuda:sm_9x", "cuda:90", "cpu,cuda", "cuda-emu:sm_90"):
+                self.refused(2, "is no target that an engine runs on", *command, "--target", target)
+            self.refused(2, "'x86-64-v5' is not known", *command, "--target", "cpu:x86-64-v5")
+
     def test_targets(self):
         compile = ["compile", MODEL, "-o", self.output]
         self.refused(2, "'x86-64-v5' is not known", *compile, "--target", "cpu:x86-64-v5")
