@@ -116,6 +116,7 @@ void PlanBuilder::addSteps() {
     for (int64_t buffer : op.getOperands()) step->buffers.push_back(static_cast<uint32_t>(buffer));
     step->operand_count = static_cast<uint32_t>(op.getOperands().size());
     for (int64_t buffer : op.getResults()) step->buffers.push_back(static_cast<uint32_t>(buffer));
+    if (auto scratch = op->getAttrOfType<IntegerAttr>(plan::kCudaScratchAttr)) step->buffers.push_back(static_cast<uint32_t>(scratch.getInt()));
     step->flops = index(op.getFlops().dims().front()), step->bytes = index(op.getBytes().dims().front());
     flops = flops + op.getFlops().dims().front(), bytes = bytes + op.getBytes().dims().front();
     if (auto scope = op->getAttrOfType<StringAttr>(graph::kScopeAttr)) step->layer = scope.str();

@@ -14,6 +14,8 @@ namespace tare::plan {
 inline constexpr llvm::StringLiteral kKindAttr = "plan.kind", kPackingAttr = "plan.packing", kPitchAttr = "plan.pitch";
 /// On plan.program: the context-owned tensors, see Plan.td.
 inline constexpr llvm::StringLiteral kStatesAttr = "states", kChecksAttr = "checks", kCheckInputAttr = "check_input";
+/// On plan.dispatch: the number of an arena buffer that the step's CUDA kernels use between themselves.
+inline constexpr llvm::StringLiteral kCudaScratchAttr = "plan.cuda_scratch";
 
 /// Bytes of `elements` stored elements of this type: bool takes one byte, 4-bit types two to a byte.
 Dim storedBytes(mlir::Type element, const Dim &elements);

@@ -40,7 +40,8 @@ def Plan_BufferOp : Plan_Op<"buffer"> {
 def Plan_DispatchOp : Plan_Op<"dispatch"> {
   let summary = "One step: a kernel over buffers (indices), operands first";
   let description = [{ The location is the source node of the group's root. `capacities` are passed to the kernel as extra integers. `serial` (unit): thread 0 runs it alone and no
-    barrier follows when the next step is serial too. Discardable `graph.scope`: the module path of the root. }];
+    barrier follows when the next step is serial too. Discardable `graph.scope`: the module path of the root; `plan.cuda_scratch`: the number of an arena buffer that the launches of the step's CUDA kernels use between
+    themselves, the last of its buffers in the engine. }];
   let arguments = (ins FlatSymbolRefAttr:$kernel, StrAttr:$kind, DenseI64ArrayAttr:$operands, DenseI64ArrayAttr:$results, DefaultValuedAttr<I64Attr, "-1">:$scratch,
                        OptionalAttr<Graph_DimsAttr>:$capacities, UnitAttr:$serial, Graph_DimsAttr:$flops, Graph_DimsAttr:$bytes);
   let assemblyFormat = "$kernel $kind $operands `->` $results attr-dict";

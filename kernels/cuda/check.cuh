@@ -2,7 +2,7 @@
 // prototypes as int4 panels (sparse form) or float panels (dense form). Out: the FFN's rows, through the epilogue. Stages of a block, in one launch:
 //   window test -> compaction of rows by ballot -> int4 dequantised in registers -> distance reduction -> bits in shared memory -> bias of the epilogue.
 // Rows outside of every window have the bits of the last evaluated row before them; the block evaluates again the one row that carries into its tile, so no block
-// waits for another. Panels are kernels/cpu/kernels.h's: [K][ceil(R/32)][D][32], int4 as 16 bytes per step (column c low in byte c, c + 16 high, value + 8), scales
+// waits for another. Where evaluating a row costs too much for that (the printer's rule), a launch of its own evaluates every listed row once and the GEMM only carries. Panels are kernels/cpu/kernels.h's: [K][ceil(R/32)][D][32], int4 as 16 bytes per step (column c low in byte c, c + 16 high, value + 8), scales
 // [K][ceil(R/32)][ceil(D/group)][32], p [K][ceil(R/32)][32], all zero padded.
 #pragma once
 #include "kernels/cuda/gemm_mma.cuh"
@@ -169,10 +169,25 @@ template <class Shape, class H, class Weights> TARE_DEVICE void panel_squares(gl
   }
 }
 
-/// Stages 3 to 5 for the listed rows: bits.write(i, word) for list entry i in [0, count).
+/// Stage 5, one warp per row: the word of bits. `squares(item)` is the sum of one panel's squares. Lanes take every 32nd
+/// panel of a head, so the order of the sum is one for both forms of the check.
+template <class Shape, class Squares> TARE_DEVICE u32 word_of(global<const float> tau, Squares squares) {
+  u32 word = 0;
+#pragma unroll 1
+  for (int head = 0; head < Shape::kHeads; ++head) {
+    float sum = 0;
+    for (int panel = static_cast<int>(lane_index()); panel < Shape::kPanels; panel += 32) sum += squares(head * Shape::kPanels + panel);
+    word |= static_cast<u32>(sqrt32(warp_sum(sum)) < tau.read(head)) << head;
+  }
+  return word;
+}
+
+/// Stages 3 to 5 in the block that needs the bits: bits.write(i, word) for list entry i in [0, count).
 template <class Shape, class H, class Weights>
-TARE_DEVICE void evaluate_rows(global<const H> h, shared<int> list, int count, i64 base, const Weights &weights, global<const float> p, global<const float> tau, shared<float> distance, shared<u32> bits) {
+TARE_DEVICE void evaluate_rows(global<const H> h, shared<int> list, int count, i64 base, const Weights &weights, global<const float> p,
+                               global<const float> tau, shared<u32> bits) {
   constexpr int kItems = Shape::kHeads * Shape::kPanels;
+  const shared<float> distance = shared_at<float>(0, Shape::kDistanceBytes / 4);
   const int warp = static_cast<int>(thread_index() / 32);
   for (int start = 0; start < count; start += Shape::kChunk) {
     const int rows = count - start < Shape::kChunk ? count - start : Shape::kChunk;
@@ -188,24 +203,56 @@ TARE_DEVICE void evaluate_rows(global<const H> h, shared<int> list, int count, i
         }
       }
     sync_threads();
-    if (static_cast<int>(thread_index()) < rows) {
-      u32 word = 0;
-      for (int head = 0; head < Shape::kHeads; ++head) {
-        float sum = 0;
-        for (int panel = 0; panel < Shape::kPanels; ++panel) sum += distance.read(thread_index() * kItems + head * Shape::kPanels + panel);
-        word |= static_cast<u32>(sqrt32(sum) < tau.read(head)) << head;
-      }
-      bits.write(start + thread_index(), word);
+    for (int r = warp; r < rows; r += 4) {
+      const u32 word = word_of<Shape>(tau, [&](int item) { return distance.read(r * kItems + item); });
+      if (lane_index() == 0) bits.write(start + r, word);
     }
     sync_threads();
   }
 }
 
-/// All stages before the GEMM: tile.write(r, bits) for the rows [row, row + 64) below `rows`. 128 threads; scratch lies at byte 0 of shared memory. Ends with a barrier.
-template <class Shape, class H, class Run, class Sparse, class Dense>
-TARE_DEVICE void check_tile(global<const H> h, i64 rows, i64 row, const Run &run, const Sparse &sparse, const Dense &dense, global<const float> p, global<const float> tau, shared<u32> tile) {
+/// The split form's first launch, stages 3 and 4 of every evaluated row, once: distances[i][item] for the i-th listed row
+/// (every row without anchors). Any number of blocks; a warp does one panel for eight rows at a time.
+template <class Shape, class H, class Sparse, class Dense>
+TARE_DEVICE void check_distances(global<const H> h, i64 rows, const ListedRun &run, const Sparse &sparse, const Dense &dense,
+                                 global<const float> p, global<float> distances) {
+  constexpr i64 kItems = Shape::kHeads * Shape::kPanels, kGroups = (kItems + 3) / 4;
+  const i64 count = run.dense() ? rows : run.count, chunks = (count + Shape::kChunk - 1) / Shape::kChunk;
+  for (i64 unit = block_index_x(); unit < chunks * kGroups; unit += grid_size_x()) {
+    const i64 item = unit % kGroups * 4 + thread_index() / 32, first = unit / kGroups * Shape::kChunk;
+    const i64 last = first + Shape::kChunk < count ? first + Shape::kChunk : count;
+    if (item >= kItems) continue;
+    for (i64 i = first; i < last; i += 2) {
+      const i64 second = i + 1 < last ? i + 1 : i;
+      const i64 pair[2] = {run.dense() ? i : run.rows.read(i), run.dense() ? second : run.rows.read(second)};
+      float squares[2];
+      if (run.dense()) panel_squares<Shape>(h, pair, dense, p, item, squares);
+      else panel_squares<Shape>(h, pair, sparse, p, item, squares);
+      if (lane_index() == 0) {
+        distances.write(i * kItems + item, squares[0]);
+        if (second != i) distances.write(second * kItems + item, squares[1]);
+      }
+    }
+  }
+}
+/// And what the blocks of its GEMM do instead: stage 5 alone.
+template <class Shape>
+TARE_DEVICE void carry_rows(shared<int> list, int count, i64 base, const ListedRun &run, global<const float> distances, global<const float> tau,
+                            shared<u32> bits) {
+  constexpr i64 kItems = Shape::kHeads * Shape::kPanels;
+  for (int i = static_cast<int>(thread_index() / 32); i < count; i += 4) {
+    const i64 row = base + list.read(i), entry = run.dense() ? row : run.firstAtLeast(row);
+    const u32 word = word_of<Shape>(tau, [&](int item) { return distances.read(entry * kItems + item); });
+    if (lane_index() == 0) bits.write(i, word);
+  }
+  sync_threads();
+}
+
+/// All stages before the GEMM: tile.write(r, bits) for the rows [row, row + 64) below `rows`. `evaluate(list, count,
+/// bits)` is one of the two above and ends with a barrier. 128 threads; scratch lies at byte 0 of shared memory. Ends with
+/// a barrier.
+template <class Shape, class Run, class Evaluate> TARE_DEVICE void check_tile(i64 rows, i64 row, const Run &run, shared<u32> tile, Evaluate evaluate) {
   const u32 t = thread_index();
-  const shared<float> distance = shared_at<float>(0, Shape::kDistanceBytes / 4);
   const shared<int> list = shared_at<int>(Shape::kDistanceBytes, Shape::kList);
   const shared<u32> bits = shared_at<u32>(Shape::kDistanceBytes + Shape::kList * 4, Shape::kList);
   const shared<u32> masks = shared_at<u32>(Shape::kDistanceBytes + 2 * Shape::kList * 4, 4); // evaluated rows 0-31, 32-63; carrying row relative to the tile, there or not
@@ -232,9 +279,8 @@ TARE_DEVICE void check_tile(global<const H> h, i64 rows, i64 row, const Run &run
   if (t == 64 && carries) list.write(evaluated, -static_cast<int>(masks.read(2)));
   sync_threads();
 
-  // 3, 4, 5: distances of the listed rows, then one word of bits each.
-  if (run.dense()) evaluate_rows<Shape>(h, list, count, row, dense, p, tau, distance, bits);
-  else evaluate_rows<Shape>(h, list, count, row, sparse, p, tau, distance, bits);
+  // 3, 4, 5: one word of bits for each listed row.
+  evaluate(list, count, bits);
 
   // Every row takes the bits of the last evaluated row of its batch element.
   if (t < 64 && row + t < rows) {
@@ -260,36 +306,87 @@ template <class Shape> TARE_DEVICE float check_bias(u32 bits, global<const float
   return sum;
 }
 
-/// Stage 6 in f32. Blocks: (ceil(n / (64 columnTiles)), ceil(m / 64)); a block does `columnTiles` tiles of its rows, so that the check is evaluated once for all of
-/// them. `epilogue(row, column, sum, bits)`.
-template <class Shape, class W, class Out, class Run, class Sparse, class Dense, class Epilogue>
-TARE_DEVICE void gemm_f32_checked(global<const float> h, global<const W> b, global<Out> out, i64 m, i64 n, i64 columnTiles, const Run &run, const Sparse &sparse, const Dense &dense,
-                                  global<const float> p, global<const float> tau, Epilogue epilogue) {
-  constexpr u32 kTile = GemmF32::kSharedBytes<W> > Shape::kScratchBytes ? GemmF32::kSharedBytes<W> : Shape::kScratchBytes;
-  const shared<u32> tile = shared_at<u32>(kTile, Shape::kRows);
-  const i64 row = static_cast<i64>(block_index_y()) * GemmF32::kRows;
-  check_tile<Shape>(h, m, row, run, sparse, dense, p, tau, tile);
-  for (i64 c = 0; c < columnTiles; ++c) {
-    const i64 column = (static_cast<i64>(block_index_x()) * columnTiles + c) * GemmF32::kColumns;
-    if (column < n) gemm_f32_tile(h, Shape::kWidth, b, out, m, n, Shape::kWidth, row, column, [&](i64 r, i64 j, float v) { return epilogue(r, j, v, tile.read(r - row)); });
+/// Stage 6 in f32. Blocks: (ceil(n / (64 columnTiles)), ceil(m / 64)); a block does `columnTiles` tiles of its rows, so
+/// that their bits are found once for all of them. `epilogue(row, column, sum, bits)`.
+template <class Shape, class W> struct CheckedF32 {
+  static constexpr u32 kTile = GemmF32::kSharedBytes<W> > Shape::kScratchBytes ? GemmF32::kSharedBytes<W> : Shape::kScratchBytes;
+  static constexpr u32 kSharedBytes = kTile + Shape::kRows * 4;
+  template <class Out, class Run, class Evaluate, class Epilogue>
+  TARE_DEVICE static void run(global<const float> h, global<const W> b, global<Out> out, i64 m, i64 n, i64 columnTiles, const Run &run,
+                              Evaluate evaluate, Epilogue epilogue) {
+    const shared<u32> tile = shared_at<u32>(kTile, Shape::kRows);
+    const i64 row = static_cast<i64>(block_index_y()) * GemmF32::kRows;
+    check_tile<Shape>(m, row, run, tile, evaluate);
+    for (i64 c = 0; c < columnTiles; ++c) {
+      const i64 column = (static_cast<i64>(block_index_x()) * columnTiles + c) * GemmF32::kColumns;
+      if (column < n)
+        gemm_f32_tile(h, Shape::kWidth, b, out, m, n, Shape::kWidth, row, column,
+                      [&](i64 r, i64 j, float v) { return epilogue(r, j, v, tile.read(r - row)); });
+    }
   }
-}
-template <class Shape, class W>
-constexpr u32 kGemmF32CheckedBytes = (GemmF32::kSharedBytes<W> > Shape::kScratchBytes ? GemmF32::kSharedBytes<W> : Shape::kScratchBytes) + Shape::kRows * 4;
+};
 /// Stage 6 on tensor cores; T is f16 or bf16. The distances stay f32 products of h as it lies in memory: bits do not
 /// depend on the precision of the GEMM.
-template <class Shape, class T, class H, class W, class Out, class Run, class Sparse, class Dense, class Epilogue>
-TARE_DEVICE void gemm_mma_checked(global<const H> h, global<const W> b, global<Out> out, i64 m, i64 n, i64 columnTiles, const Run &run, const Sparse &sparse, const Dense &dense,
-                                  global<const float> p, global<const float> tau, Epilogue epilogue) {
-  constexpr u32 kTile = GemmMma::kSharedBytes > Shape::kScratchBytes ? GemmMma::kSharedBytes : Shape::kScratchBytes;
-  const shared<u32> tile = shared_at<u32>(kTile, Shape::kRows);
-  const i64 row = static_cast<i64>(block_index_y()) * GemmMma::kRows;
-  check_tile<Shape>(h, m, row, run, sparse, dense, p, tau, tile);
-  for (i64 c = 0; c < columnTiles; ++c) {
-    const i64 column = (static_cast<i64>(block_index_x()) * columnTiles + c) * GemmMma::kColumns;
-    if (column < n) gemm_mma_tile<T>(h, Shape::kWidth, b, out, m, n, Shape::kWidth, row, column, [&](i64 r, i64 j, float v) { return epilogue(r, j, v, tile.read(r - row)); });
+template <class Shape, class T> struct CheckedMma {
+  static constexpr u32 kTile = GemmMma::kSharedBytes > Shape::kScratchBytes ? GemmMma::kSharedBytes : Shape::kScratchBytes;
+  static constexpr u32 kSharedBytes = kTile + Shape::kRows * 4;
+  template <class H, class W, class Out, class Run, class Evaluate, class Epilogue>
+  TARE_DEVICE static void run(global<const H> h, global<const W> b, global<Out> out, i64 m, i64 n, i64 columnTiles, const Run &run,
+                              Evaluate evaluate, Epilogue epilogue) {
+    const shared<u32> tile = shared_at<u32>(kTile, Shape::kRows);
+    const i64 row = static_cast<i64>(block_index_y()) * GemmMma::kRows;
+    check_tile<Shape>(m, row, run, tile, evaluate);
+    for (i64 c = 0; c < columnTiles; ++c) {
+      const i64 column = (static_cast<i64>(block_index_x()) * columnTiles + c) * GemmMma::kColumns;
+      if (column < n)
+        gemm_mma_tile<T>(h, Shape::kWidth, b, out, m, n, Shape::kWidth, row, column,
+                         [&](i64 r, i64 j, float v) { return epilogue(r, j, v, tile.read(r - row)); });
+    }
   }
+};
+
+/// The fused form: a block evaluates its own listed rows and the one that carries into it.
+template <class Gemm, class Shape, class H, class W, class Out, class Run, class Sparse, class Dense, class Epilogue>
+TARE_DEVICE void gemm_evaluating(global<const H> h, global<const W> b, global<Out> out, i64 m, i64 n, i64 columnTiles, const Run &run,
+                                 const Sparse &sparse, const Dense &dense, global<const float> p, global<const float> tau, Epilogue epilogue) {
+  const i64 row = static_cast<i64>(block_index_y()) * Shape::kRows;
+  Gemm::run(h, b, out, m, n, columnTiles, run,
+            [&](shared<int> list, int count, shared<u32> bits) {
+              if (run.dense()) evaluate_rows<Shape>(h, list, count, row, dense, p, tau, bits);
+              else evaluate_rows<Shape>(h, list, count, row, sparse, p, tau, bits);
+            },
+            epilogue);
 }
-template <class Shape> constexpr u32 kGemmMmaCheckedBytes = (GemmMma::kSharedBytes > Shape::kScratchBytes ? GemmMma::kSharedBytes : Shape::kScratchBytes) + Shape::kRows * 4;
+template <class Shape, class W, class Out, class Run, class Sparse, class Dense, class Epilogue>
+TARE_DEVICE void gemm_f32_checked(global<const float> h, global<const W> b, global<Out> out, i64 m, i64 n, i64 columnTiles, const Run &run,
+                                  const Sparse &sparse, const Dense &dense, global<const float> p, global<const float> tau, Epilogue epilogue) {
+  gemm_evaluating<CheckedF32<Shape, W>, Shape>(h, b, out, m, n, columnTiles, run, sparse, dense, p, tau, epilogue);
+}
+template <class Shape, class T, class H, class W, class Out, class Run, class Sparse, class Dense, class Epilogue>
+TARE_DEVICE void gemm_mma_checked(global<const H> h, global<const W> b, global<Out> out, i64 m, i64 n, i64 columnTiles, const Run &run,
+                                  const Sparse &sparse, const Dense &dense, global<const float> p, global<const float> tau, Epilogue epilogue) {
+  gemm_evaluating<CheckedMma<Shape, T>, Shape>(h, b, out, m, n, columnTiles, run, sparse, dense, p, tau, epilogue);
+}
+template <class Shape, class W> constexpr u32 kGemmF32CheckedBytes = CheckedF32<Shape, W>::kSharedBytes;
+template <class Shape> constexpr u32 kGemmMmaCheckedBytes = CheckedMma<Shape, f16>::kSharedBytes;
+
+/// The split form's second launch: check_distances has run before. Same shared memory, same bits.
+template <class Gemm, class Shape, class H, class W, class Out, class Epilogue>
+TARE_DEVICE void gemm_carrying(global<const H> h, global<const W> b, global<Out> out, i64 m, i64 n, i64 columnTiles, const ListedRun &run,
+                               global<const float> distances, global<const float> tau, Epilogue epilogue) {
+  const i64 row = static_cast<i64>(block_index_y()) * Shape::kRows;
+  Gemm::run(h, b, out, m, n, columnTiles, run,
+            [&](shared<int> list, int count, shared<u32> bits) { carry_rows<Shape>(list, count, row, run, distances, tau, bits); }, epilogue);
+}
+template <class Shape, class W, class Out, class Epilogue>
+TARE_DEVICE void gemm_f32_carried(global<const float> h, global<const W> b, global<Out> out, i64 m, i64 n, i64 columnTiles, const ListedRun &run,
+                                  global<const float> distances, global<const float> tau, Epilogue epilogue) {
+  gemm_carrying<CheckedF32<Shape, W>, Shape>(h, b, out, m, n, columnTiles, run, distances, tau, epilogue);
+}
+template <class Shape, class T, class H, class W, class Out, class Epilogue>
+TARE_DEVICE void gemm_mma_carried(global<const H> h, global<const W> b, global<Out> out, i64 m, i64 n, i64 columnTiles, const ListedRun &run,
+                                  global<const float> distances, global<const float> tau, Epilogue epilogue) {
+  gemm_carrying<CheckedMma<Shape, T>, Shape>(h, b, out, m, n, columnTiles, run, distances, tau, epilogue);
+}
 
 } // namespace tare

@@ -44,11 +44,11 @@ template <class W> TARE_DEVICE void gemm_f32_load(global<const float> a, i64 lda
       as.write(i / GemmF32::kDepth * GemmF32::kPitch + i % GemmF32::kDepth, r < m && c < k ? a.read(r * lda + c) : 0.0f);
     }
   }
-  for (u32 i = t; i < 2 * GemmF32::kDepth * kPerRow; i += GemmF32::kThreads) {
-    const u32 panel = i / (GemmF32::kDepth * kPerRow), r = i / kPerRow % GemmF32::kDepth, c = i % kPerRow * kChunk;
-    const i64 first = column + panel * 32;
+  for (u32 i = t; i < 2 * GemmF32::kDepth * kPerRow; i += GemmF32::kThreads) { // a row of both panels by neighbouring threads
+    const u32 r = i / (2 * kPerRow), c = i % (2 * kPerRow) * kChunk;
+    const i64 first = column + c / 32 * 32;
     const bool inside = first < n && depth + r < k;
-    cp_async16(bs, r * GemmF32::kColumns + panel * 32 + c, b, inside ? (first / 32 * k + depth + r) * 32 + c : 0, inside ? kChunk : 0);
+    cp_async16(bs, r * GemmF32::kColumns + c, b, inside ? (first / 32 * k + depth + r) * 32 + c % 32 : 0, inside ? kChunk : 0);
   }
 }
 

@@ -84,15 +84,16 @@ llvm::Error makeEngine(ImportedModel &model, const CompileOptions &options, cons
   auto stage = [&](size_t index) { if (progress) progress->stage(index); };
   stage(7);
   std::vector<std::string> levels(options.levels);
-  bool emulator = llvm::is_contained(levels, cuda::kEmulatorLevel);
-  llvm::erase(levels, cuda::kEmulatorLevel);
+  bool stats = llvm::is_contained(levels, cuda::kEmulatorStatsLevel);
+  bool emulator = stats || llvm::is_contained(levels, cuda::kEmulatorLevel);
+  llvm::erase(levels, cuda::kEmulatorLevel), llvm::erase(levels, cuda::kEmulatorStatsLevel);
   std::vector<CodeSection> sections;
   std::string cudaSource;
   if (emulator) { // first: it gives the plan the memory that the emulator needs
     auto kernels = cuda::printKernels(*model.module, cuda::precisionOf(options.precision).value_or(cuda::Precision::F32));
     if (!kernels) return kernels.takeError();
     if (progress) progress->working(cuda::kEmulatorLevel);
-    auto section = cuda::compileForEmulator(*model.module, *kernels);
+    auto section = cuda::compileForEmulator(*model.module, *kernels, stats);
     if (!section) return section.takeError();
     sections.push_back(std::move(*section));
     cudaSource = cuda::sourceSection(*kernels);

@@ -113,15 +113,20 @@ llvm::Expected<std::vector<NamedShape>> parseShapes(llvm::ArrayRef<std::string> 
 llvm::Expected<std::vector<std::string>> parseCpuTargets(llvm::ArrayRef<std::string> flags) {
   static const llvm::StringRef known[] = {"x86-64-v3", "x86-64-v4", "avx512-bf16", "amx"};
   std::set<std::string> chosen;
-  bool all = flags.empty(), inCpu = false, emulator = false;
+  bool all = flags.empty(), inCpu = false;
+  std::string emulator;
   for (auto &flag : flags) {
     llvm::SmallVector<llvm::StringRef> parts;
     llvm::StringRef(flag).split(parts, ',');
     for (size_t i = 0; i < parts.size(); i++) {
       llvm::StringRef part = parts[i];
-      bool starts = i == 0 || part == "cpu" || part.starts_with("cpu:") || part.starts_with("cuda:") || part == "cuda-emu";
+      bool starts = i == 0 || part == "cpu" || part.starts_with("cpu:") || part.starts_with("cuda:") || part.starts_with("cuda-emu");
       if (starts && part == "cpu") { all = inCpu = true; continue; }
-      if (starts && part == "cuda-emu") { emulator = true; inCpu = false; continue; }
+      if (starts && (part == "cuda-emu" || part == "cuda-emu:stats")) {
+        emulator = part.str();
+        inCpu = false;
+        continue;
+      }
       if (starts && part.consume_front("cpu:")) inCpu = true;
       else if (starts)
         return usage(fmt::format("--target '{}': '{}' is no target of this version", flag, part.str())).withHint("this version compiles for CPUs and the CUDA emulator: --target cpu[:" + list(known) + "], --target cuda-emu");
@@ -132,7 +137,7 @@ llvm::Expected<std::vector<std::string>> parseCpuTargets(llvm::ArrayRef<std::str
   std::vector<std::string> levels;
   for (auto level : known)
     if (all || chosen.count(level.str())) levels.push_back(level.str());
-  if (emulator) levels.push_back("cuda-emu");
+  if (!emulator.empty()) levels.push_back(emulator);
   return levels;
 }
 

@@ -32,7 +32,7 @@ void addCompileOptions(CLI::App *c, RawOptions &raw, bool checkOnly) {
   c->add_flag("--allow-large-removal", raw.largeRemoval, "Allow removing over half of the parameters or every block")->group(evidence);
 
   const char *code = "Code";
-  addRepeatable(c, "--target", raw.targets, "cpu[:LEVEL[,LEVEL...]] (levels x86-64-v3, x86-64-v4, avx512-bf16, amx; default: all) | cuda-emu (CUDA text, run and checked on the CPU)")->type_name("TARGET")->group(code);
+  addRepeatable(c, "--target", raw.targets, "cpu[:LEVEL[,LEVEL...]] (levels x86-64-v3, x86-64-v4, avx512-bf16, amx; default: all) | cuda-emu[:stats] (CUDA text, run and checked on the CPU; stats: what its memory instructions cost, on stderr)")->type_name("TARGET")->group(code);
   text("--precision", raw.precision, "f32 (default), or f16, bf16: GEMMs and attention of CUDA targets on tensor cores, sums in f32", "NAME")->group(code);
   text("--threads", raw.threads, "Threads of the compiler (default: physical cores)", "N")->group(code);
   text("--fold-limit", raw.foldLimit, "Bytes a folded constant may add (default 1M)", "BYTES")->group(code);

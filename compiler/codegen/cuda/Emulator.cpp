@@ -22,11 +22,17 @@ namespace tare::cuda {
 // bytes per 2), the machine itself.
 static int64_t machineBytes(int64_t sharedBytes) { return 129 * 65536 + 9 * ((sharedBytes + 63) / 64 * 64) + 16384; }
 
-int64_t addEmulatorMemory(ModuleOp planned, const std::vector<KernelText> &kernels) {
+// kernels/cuda/emu/stats.h: the counts of a thread's blocks (four warps), and the tables of all kernels. The text checks
+// these numbers.
+constexpr int64_t kStatsBytes = 1216 * 1024, kTableBytes = 17 * 1024;
+
+int64_t addEmulatorMemory(ModuleOp planned, const std::vector<KernelText> &kernels, bool stats) {
   plan::ProgramOp program = *planned.getOps<plan::ProgramOp>().begin();
   int64_t most = 0, buffers = 0, steps = 0;
   for (auto &k : kernels)
     most = std::max(most, k.sharedBytes);
+  int64_t bytes = (machineBytes(most) + 63) / 64 * 64;
+  if (stats) bytes += kStatsBytes + kTableBytes * static_cast<int64_t>(kernels.size());
   plan::BufferOp last;
   for (auto b : program.getBody().getOps<plan::BufferOp>())
     last = b, ++buffers;
@@ -36,7 +42,7 @@ int64_t addEmulatorMemory(ModuleOp planned, const std::vector<KernelText> &kerne
   last ? b.setInsertionPointAfter(last) : b.setInsertionPointToStart(&program.getBody().front());
   auto type = RankedTensorType::get({}, b.getF32Type());
   b.create<plan::BufferOp>(program.getLoc(), "per_thread", "emulator", type,
-                           graph::DimsAttr::get(planned.getContext(), Dim(machineBytes(most))), -1, 0,
+                           graph::DimsAttr::get(planned.getContext(), Dim(bytes)), -1, 0,
                            std::max<int64_t>(steps - 1, 0), "raw", graph::DimsAttr(), ElementsAttr());
   return buffers;
 }
@@ -69,20 +75,56 @@ template <class Run> static inline Run listed(const tare_code_args *args, int in
   const CheckRows &c = *static_cast<const CheckRows *>(args->buffers[index]);
   return {{c.rows, c.count > 0 ? c.count : 0, "rows", nullptr}, c.count, c.tokens, {c.carried, c.carried ? batch : 0, "carried", nullptr}, {c.last, c.last ? batch : 0, "last", nullptr}};
 }
+static void say(const char *text, u64 bytes) {
+  long written = 1, handle = 2;
+  __asm__ volatile("syscall" : "+a"(written) : "D"(handle), "S"(text), "d"(bytes) : "rcx", "r11", "memory");
+}
 /// Reports a fault, then meets the other threads; true when the run is over.
 static __attribute__((noinline)) bool step_done(const tare_code_args *args, i64 thread, i64 step, emu::Report &report) {
   if (report.kind() != emu::Fault::None) {
     u64 bytes = 0;
     while (bytes + 1 < sizeof report.text && report.text[bytes]) ++bytes;
     report.text[bytes] = '\n';
-    long written = 1, handle = 2;
-    __asm__ volatile("syscall" : "+a"(written) : "D"(handle), "S"(report.text), "d"(bytes + 1) : "rcx", "r11", "memory");
+    say(report.text, bytes + 1);
     args->fault[thread] = -(1 + step);
   }
   return args->barrier(args->pool, thread) != 0;
 }
 }
 )";
+
+/// What `cuda-emu:stats` adds: counts per host thread, added up per kernel by thread 0 between two meetings, printed at the
+/// end. A thread's memory: machine, Stats, one Table per kernel (thread 0's are used).
+constexpr char statsPrologue[] = R"text(
+namespace tare {
+struct Counts {
+  u8 *base;
+  i64 perThread, machineBytes;
+  emu::Stats &of(i64 thread) const { return *reinterpret_cast<emu::Stats *>(base + thread * perThread + machineBytes); }
+  emu::Table &table(i64 kernel) const { return *reinterpret_cast<emu::Table *>(base + machineBytes + kStatsBytes + kernel * kTableBytes); }
+  /// After a launch, behind the barrier that all threads met at; true when the run is over.
+  bool add(const tare_code_args *args, i64 thread, i64 kernel) const {
+    if (thread == 0)
+      for (i64 t = 0; t < args->thread_count; ++t) emu::mergeStats(table(kernel), of(t));
+    return args->barrier(args->pool, thread) != 0; // nobody clears its counts before
+  }
+  void print(i64 kernel, const char *name) const {
+    char text[512];
+    const emu::Table &t = table(kernel);
+    auto line = [&](auto fill) {
+      emu::Text words(text, sizeof text - 1);
+      fill(words);
+      *words.at++ = '\n';
+      say(text, static_cast<u64>(words.at - text));
+    };
+    if (!t.lineCount) return;
+    line([&](emu::Text &w) { w << name; });
+    for (u32 i = 0; i < t.lineCount; ++i) line([&](emu::Text &w) { emu::describe(w, t.lines[i]); });
+    if (t.lost) line([&](emu::Text &w) { w << "  (" << t.lost << " accesses more than the table holds are not counted)"; });
+  }
+};
+}
+)text";
 
 /// A size read from the run: an expression over the symbols that the entry loads.
 std::string sizeText(const Dim &d) { return dimText(d, true); }
@@ -116,10 +158,15 @@ std::string argumentText(const LaunchArgument &a, const Launch &launch, ArrayRef
 }
 } // namespace
 
-std::string emulatorText(ModuleOp planned, const std::vector<KernelText> &kernels, int64_t memory) {
+std::string emulatorText(ModuleOp planned, const std::vector<KernelText> &kernels, int64_t memory, bool stats) {
   plan::ProgramOp program = *planned.getOps<plan::ProgramOp>().begin();
   std::string text = "#include \"kernels/cuda/simt.cuh\"\n#include \"runtime/code_abi.h\"\n";
   text += prologue;
+  if (stats)
+    text += "constexpr tare::i64 kStatsBytes = " + std::to_string(kStatsBytes) + ", kTableBytes = " +
+                     std::to_string(kTableBytes) + ";\nstatic_assert(tare::emu::statsBytes(" +
+                     std::to_string(kBlockThreads / 32) + ") <= kStatsBytes && sizeof(tare::emu::Table) <= kTableBytes);\n" +
+                     statsPrologue;
   for (auto &k : kernels)
     text += "#line 1 \"" + k.name + ".cu\"\n" + k.text;
   text += "#line 1 \"entry.cu\"\n";
@@ -136,6 +183,13 @@ std::string emulatorText(ModuleOp planned, const std::vector<KernelText> &kernel
   text += "  void *const machine = static_cast<u8 *>(args->buffers[" + std::to_string(memory) + "]) + thread * " +
           std::to_string(*buffers[memory].getBytes().dims()[0].constant()) + ";\n";
   text += "  const u32 part = static_cast<u32>(thread), parts = static_cast<u32>(args->thread_count);\n";
+  if (stats) {
+    int64_t perThread = *buffers[memory].getBytes().dims()[0].constant(), count = static_cast<int64_t>(kernels.size());
+    text += "  const Counts counts{static_cast<u8 *>(args->buffers[" + std::to_string(memory) + "]), " +
+            std::to_string(perThread) + ", " + std::to_string(perThread - kStatsBytes - kTableBytes * count) +
+            "};\n  if (thread == 0)\n    for (i64 k = 0; k < " + std::to_string(count) +
+            "; ++k) counts.table(k).lineCount = counts.table(k).lost = 0;\n";
+  }
   std::vector<Launch> launches = launchesOf(planned, kernels);
   for (size_t i = 0; i < launches.size(); ++i) {
     const KernelText &k = *launches[i].kernel;
@@ -148,11 +202,23 @@ std::string emulatorText(ModuleOp planned, const std::vector<KernelText> &kernel
     if (first) text += "    if (args->stamp && thread == 0) args->stamp(args->stamp_state, " + n + ");\n";
     text += "    emu::Report report;\n    const i64 gx = " + sizeText(k.grid[0]) + ", gy = " + sizeText(k.grid[1]) +
             ", gz = " + sizeText(k.grid[2]) + ";\n";
+    if (stats)
+      text += "    emu::clear(counts.of(thread), " + std::to_string(kBlockThreads / 32) + ");\n";
     text += "    if (gx > 0 && gy > 0 && gz > 0)\n      emu::launch(machine, {{static_cast<u32>(gx), "
             "static_cast<u32>(gy), static_cast<u32>(gz)}, {" +
             std::to_string(kBlockThreads) + ", 1, 1}, " + std::to_string(k.sharedBytes) + "}, \"" + k.name + "\", " +
-            n + ", report, part, parts, [&] { " + k.name + "(" + llvm::join(arguments, ", ") + "); });\n";
-    text += "    if (step_done(args, thread, " + n + ", report)) return 1;\n  }\n";
+            n + ", report, part, parts, [&] { " + k.name + "(" + llvm::join(arguments, ", ") + "); }" +
+            (stats ? ", &counts.of(thread)" : "") + ");\n";
+    text += "    if (step_done(args, thread, " + n + ", report)) return 1;\n";
+    if (stats)
+      text += "    if (counts.add(args, thread, " + std::to_string(launches[i].kernel - kernels.data()) + ")) return 1;\n";
+    text += "  }\n";
+  }
+  if (stats) {
+    text += "  if (thread == 0) {\n";
+    for (auto [i, k] : llvm::enumerate(kernels))
+      text += "    counts.print(" + std::to_string(i) + ", \"" + k.name + "\");\n";
+    text += "  }\n";
   }
   size_t steps = llvm::range_size(program.getBody().getOps<plan::DispatchOp>());
   text += "  if (args->stamp && thread == 0) args->stamp(args->stamp_state, " + std::to_string(steps) +
@@ -160,7 +226,7 @@ std::string emulatorText(ModuleOp planned, const std::vector<KernelText> &kernel
   return text;
 }
 
-llvm::Expected<CodeSection> compileForEmulator(ModuleOp planned, const std::vector<KernelText> &kernels) {
+llvm::Expected<CodeSection> compileForEmulator(ModuleOp planned, const std::vector<KernelText> &kernels, bool stats) {
   const char *own = getenv("TARE_CLANG"); // another name or place of the compiler
   auto compiler = llvm::sys::findProgramByName(own ? own : "clang-19");
   if (!compiler && !own) compiler = llvm::sys::findProgramByName("clang-19", {"/usr/lib/llvm-19/bin", "/usr/bin"});
@@ -169,8 +235,8 @@ llvm::Expected<CodeSection> compileForEmulator(ModuleOp planned, const std::vect
                 std::string("the target cuda-emu needs ") +
                     (own ? "the compiler that TARE_CLANG names, and there is none" : "clang-19, which is not in PATH"))
         .withHint("install it (Debian: apt install clang-19), or leave cuda-emu out of --target");
-  int64_t memory = addEmulatorMemory(planned, kernels);
-  std::string text = flatten(emulatorText(planned, kernels, memory));
+  int64_t memory = addEmulatorMemory(planned, kernels, stats);
+  std::string text = flatten(emulatorText(planned, kernels, memory, stats));
   llvm::SmallString<128> folder;
   if (std::error_code error = llvm::sys::fs::createUniqueDirectory("tare-cuda", folder))
     return fail(ExitCode::Io, "cannot make a temporary folder: " + error.message())

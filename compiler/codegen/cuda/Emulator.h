@@ -7,16 +7,19 @@
 
 namespace tare::cuda {
 
-/// The level's name, in engines and in --target.
-inline constexpr char kEmulatorLevel[] = "cuda-emu";
+/// The level's name, in engines and in --target. With ":stats" the code also counts what each memory instruction costs and
+/// prints a table per kernel to standard error at the end of a run (docs/kernels.md); in the engine it is the same level.
+inline constexpr char kEmulatorLevel[] = "cuda-emu", kEmulatorStatsLevel[] = "cuda-emu:stats";
 
 /// Adds to the program the memory that the emulator needs per thread (stacks, shared memory, shadow). Returns its
 /// buffer index.
-int64_t addEmulatorMemory(mlir::ModuleOp planned, const std::vector<KernelText> &kernels);
+int64_t addEmulatorMemory(mlir::ModuleOp planned, const std::vector<KernelText> &kernels, bool stats = false);
 /// The one C++ file: all kernels, and `tare_entry` (runtime/code_abi.h), which launches them in order.
-std::string emulatorText(mlir::ModuleOp planned, const std::vector<KernelText> &kernels, int64_t memory);
+std::string emulatorText(mlir::ModuleOp planned, const std::vector<KernelText> &kernels, int64_t memory,
+                         bool stats = false);
 /// Compiles it with clang-19 and links it flat. Exit 5 without a compiler, 1 when the text does not compile (it is
 /// kept, and the error says where).
-llvm::Expected<CodeSection> compileForEmulator(mlir::ModuleOp planned, const std::vector<KernelText> &kernels);
+llvm::Expected<CodeSection> compileForEmulator(mlir::ModuleOp planned, const std::vector<KernelText> &kernels,
+                                               bool stats = false);
 
 } // namespace tare::cuda

@@ -19,6 +19,8 @@ enum class Precision { F32, F16, BF16 };
 /// Nothing for another word than f32, f16 and bf16.
 std::optional<Precision> precisionOf(llvm::StringRef name);
 
+/// One launch. A step is one text, or two (in this order) when the rows of its fidelity check are evaluated by a launch of
+/// their own: both have the step's function and buffers, and behind them its scratch buffer.
 struct KernelText {
   mlir::func::FuncOp function;      ///< whose body it is
   std::string name, text;           ///< of the kernel; the whole .cu file
@@ -28,10 +30,18 @@ struct KernelText {
                                     ///< capacities; then fault and step when it gathers
   unsigned capacities = 0;
   bool gathers = false;
+  Dim scratch = 0; ///< bytes of scratch memory that the step's texts share, 0 when none; the parameter behind the results
 };
 
-/// All kernels of the program.
-llvm::Expected<std::vector<KernelText>> printKernels(mlir::ModuleOp planned, Precision precision = Precision::F32);
+/// K * R rounded up to panels: above this a check's rows are evaluated once, by a launch before the GEMM, below it in the
+/// tiles of the GEMM itself. A tile of 64 rows evaluates 1.5 rows on average (its own and the one that carries), K R D
+/// multiply-adds each, beside 64 x 512 x D of its products: 2048 are a tenth of them.
+constexpr int64_t kSplitChecksAbove = 2048;
+
+/// All kernels of the program. The scratch memory that they need becomes buffers of the program, named in the attribute
+/// plan::kCudaScratchAttr of the dispatches (a second call finds them there).
+llvm::Expected<std::vector<KernelText>> printKernels(mlir::ModuleOp planned, Precision precision = Precision::F32,
+                                                     int64_t splitChecksAbove = kSplitChecksAbove);
 
 /// All texts as the engine keeps them: before each, a line "//==== NAME".
 std::string sourceSection(const std::vector<KernelText> &kernels);

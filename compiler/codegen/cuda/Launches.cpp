@@ -1,5 +1,5 @@
-// Arguments in order: the dispatch's operands, its results, the symbols that the text uses, the dispatch's capacities,
-// then fault word and step number for a kernel that gathers.
+// Arguments in order: the dispatch's operands, its results, the scratch buffer that a step's launches share, the
+// symbols that the text uses, the dispatch's capacities, then fault word and step number for a kernel that gathers.
 #include "compiler/codegen/cuda/Launches.h"
 #include "llvm/ADT/STLExtras.h"
 
@@ -28,6 +28,11 @@ std::vector<Launch> launchesOf(ModuleOp planned, const std::vector<KernelText> &
         add(index, function.getArgumentTypes()[i], false);
       for (auto [i, index] : llvm::enumerate(step.getResults()))
         add(index, function.getResultTypes()[i], true);
+      if (!text.scratch.isConstant(0)) {
+        int64_t scratch = step->getAttrOfType<IntegerAttr>(plan::kCudaScratchAttr).getInt();
+        bool first = text.name != function.getSymName(); // it writes what the second reads
+        add(scratch, buffers[static_cast<size_t>(scratch)].getType(), first);
+      }
       for (auto &symbol : text.symbols)
         plain(LaunchArgument::Dim, tare::Dim::symbol(symbol));
       if (auto capacities = step.getCapacities())

@@ -24,9 +24,10 @@ struct Target {
 
 class KernelPrinter {
 public:
-  KernelPrinter(func::FuncOp function, ArrayRef<std::string> nodes, Precision precision)
+  KernelPrinter(func::FuncOp function, ArrayRef<std::string> nodes, Precision precision, int64_t splitChecksAbove)
       : function(function), block(function.front()),
-        kind(function->getAttrOfType<StringAttr>(plan::kKindAttr).getValue()), nodes(nodes), precision(precision) {
+        kind(function->getAttrOfType<StringAttr>(plan::kKindAttr).getValue()), nodes(nodes), precision(precision),
+        splitChecksAbove(splitChecksAbove) {
     kernel.function = function, kernel.name = function.getSymName().str(), kernel.gathers = gathers(function);
     auto memoryOf = [&](Value value, const std::string &name, Attribute packing, Attribute pitch) {
       auto physical = dyn_cast_if_present<graph::DimsAttr>(pitch);
@@ -51,7 +52,7 @@ public:
                          {}});
   }
 
-  llvm::Expected<KernelText> print() {
+  llvm::Expected<std::vector<KernelText>> print() {
     if (auto error = refuseUnknown()) return std::move(error);
     Printer p = printer(1);
     bool tiled = kind == "gemm" ? gemm(p) : kind == "row" ? row(p) : kind == "attention" ? attention(p) : false;
@@ -63,8 +64,18 @@ public:
       if (kind == "row" || kind == "attention") return missing(*plan::rootOf(block, kind));
       pointwise(p);
     }
-    finish(p);
-    return std::move(kernel);
+    collectSymbols();
+    std::vector<KernelText> texts;
+    if (!evaluation.empty()) {
+      KernelText first = kernel;
+      first.name += "_evaluate", first.sharedBytes = 0;
+      first.grid[0] = evaluationBlocks, first.grid[1] = 1;
+      finish(first, evaluation, "TARE_ROOMY_KERNEL");
+      texts.push_back(std::move(first));
+    }
+    finish(kernel, withoutUnused(p.text), wide ? "TARE_WIDE_KERNEL" : roomy ? "TARE_ROOMY_KERNEL" : "TARE_KERNEL");
+    texts.push_back(std::move(kernel));
+    return texts;
   }
 
 private:
@@ -217,14 +228,29 @@ private:
     p.line("static_assert(" +
            (tensorCores ? "kGemmMmaCheckedBytes<Check>" : "kGemmF32CheckedBytes<Check, " + storageType(w.element) + ">") +
            " == " + std::to_string(kernel.sharedBytes) + ");");
+    bool split = *heads * panels * 32 > splitChecksAbove;
+    roomy = !split; // evaluating takes 64 sums and 32 weights per thread
     std::string dense = "FloatPanels<Check, " + storageType(m[1]->element) + ">{" + m[1]->name + "}";
     std::string sparse = integers ? std::string(nibbles ? "Int4Panels" : "Int8Panels") + "<Check>{" + m[6]->name +
                                         ", " + m[7]->name + "}"
                                   : dense;
     eOf = m[4]->name;
-    return (tensorCores ? "gemm_mma_checked<Check, " + operandType() + ">(" : "gemm_f32_checked<Check>(") + a.name + ", " + w.name + ", " + out.name + ", " + dimText(rows) + ", " +
-           dimText(columns) + ", " + std::to_string(tiles) + ", " + runOf + ", " + sparse + ", " + dense + ", " +
-           m[2]->name + ", " + m[3]->name + ", [=](i64 row, i64 column, float product, u32 bits) -> float {";
+    std::string types = tensorCores ? "<Check, " + operandType() + ">(" : "<Check>(";
+    std::string call = (tensorCores ? "gemm_mma_" : "gemm_f32_") + std::string(split ? "carried" : "checked") + types +
+                       a.name + ", " + w.name + ", " + out.name + ", " + dimText(rows) + ", " + dimText(columns) + ", " +
+                       std::to_string(tiles) + ", " + runOf + ", ";
+    if (split) {
+      // Four panels (one per warp) of eight rows are a block's unit; 512 blocks fill any GPU and take what there is.
+      kernel.scratch = rows * Dim(*heads * panels * 4);
+      evaluationBlocks = Dim::min(Dim::floorDiv(rows + 7, 8) * Dim((*heads * panels + 3) / 4), 512);
+      evaluation = p.text + "  // the distance of every evaluated row to every panel of prototypes, once\n  check_distances<Check>(" +
+                   a.name + ", " + dimText(rows) + ", " + runOf + ", " + sparse + ", " + dense + ", " + m[2]->name + ", " +
+                   kScratch.str() + ");\n";
+      call += kScratch.str() + ", ";
+    } else {
+      call += sparse + ", " + dense + ", " + m[2]->name + ", ";
+    }
+    return call + m[3]->name + ", [=](i64 row, i64 column, float product, u32 bits) -> float {";
   }
 
   /// The type of a tensor core's operands.
@@ -421,8 +447,8 @@ private:
     kernel.symbols.assign(names.begin(), names.end());
   }
 
-  void finish(Printer &p) {
-    collectSymbols();
+  /// The whole .cu of one launch.
+  void finish(KernelText &text, const std::string &body, StringRef qualifier) {
     SmallVector<std::string> parameters;
     for (auto &m : operands)
       parameters.push_back(
@@ -432,28 +458,30 @@ private:
           m.name);
     for (auto &t : results)
       parameters.push_back("global<" + storageType(t.memory.element) + "> " + t.memory.name);
-    for (auto &s : kernel.symbols)
+    if (!text.scratch.isConstant(0))
+      parameters.push_back(std::string(&text == &kernel ? "global<const float> " : "global<float> ") + kScratch.str());
+    for (auto &s : text.symbols)
       parameters.push_back("i64 " + symbolName(s));
-    for (unsigned i = 0; i < kernel.capacities; ++i)
+    for (unsigned i = 0; i < text.capacities; ++i)
       parameters.push_back("i64 " + symbolName(plan::capacitySymbol(i)));
-    if (kernel.gathers) parameters.push_back("global<i64> " + kFault.str()), parameters.push_back("i64 " + kStep.str());
+    if (text.gathers) parameters.push_back("global<i64> " + kFault.str()), parameters.push_back("i64 " + kStep.str());
     std::string where, lines;
     for (auto &n : nodes)
       where += "// runs as " + n + "\n";
     for (auto &i : includes)
       lines += "#include \"kernels/cuda/" + i + "\"\n";
-    std::string geometry = "blocks (" + dimText(kernel.grid[0]) + ", " + dimText(kernel.grid[1]) + ", " +
-                           dimText(kernel.grid[2]) + ") of 128 threads, " + std::to_string(kernel.sharedBytes) +
+    std::string geometry = "blocks (" + dimText(text.grid[0]) + ", " + dimText(text.grid[1]) + ", " +
+                           dimText(text.grid[2]) + ") of 128 threads, " + std::to_string(text.sharedBytes) +
                            " bytes of shared memory";
-    kernel.text = kernelSource("kernels/cuda/kernel.cu.in").str();
+    text.text = kernelSource("kernels/cuda/kernel.cu.in").str();
     auto fill = [&](StringRef hole, const std::string &value) {
-      for (size_t at; (at = kernel.text.find(hole.str())) != std::string::npos;)
-        kernel.text.replace(at, hole.size(), value);
+      for (size_t at; (at = text.text.find(hole.str())) != std::string::npos;)
+        text.text.replace(at, hole.size(), value);
     };
     fill("@GEOMETRY@", geometry), fill("@NODES@", where), fill("@INCLUDES@", lines),
-        fill("@QUALIFIER@", wide ? "TARE_WIDE_KERNEL" : roomy ? "TARE_ROOMY_KERNEL" : "TARE_KERNEL");
-    fill("@PARAMETERS@", llvm::join(parameters, ", ")), fill("@NAME@", kernel.name), fill("@KIND@", kind.str()),
-        fill("@BODY@", withoutUnused(p.text));
+        fill("@QUALIFIER@", qualifier.str());
+    fill("@PARAMETERS@", llvm::join(parameters, ", ")), fill("@NAME@", text.name), fill("@KIND@", kind.str()),
+        fill("@BODY@", body);
   }
 
   func::FuncOp function;
@@ -461,7 +489,10 @@ private:
   StringRef kind;
   ArrayRef<std::string> nodes;
   Precision precision;
+  int64_t splitChecksAbove;
   KernelText kernel;
+  std::string evaluation; // the body of the launch before the kernel's, when there is one
+  Dim evaluationBlocks = 1;
   SmallVector<Memory> operands;
   SmallVector<Target> results;
   SmallVector<std::string> includes;
@@ -478,7 +509,26 @@ std::optional<Precision> precisionOf(StringRef name) {
   return std::nullopt;
 }
 
-llvm::Expected<std::vector<KernelText>> printKernels(ModuleOp planned, Precision precision) {
+/// Gives every dispatch of the kernel a scratch buffer, unless it has one.
+static void addScratch(ModuleOp planned, KernelText &text) {
+  plan::ProgramOp program = *planned.getOps<plan::ProgramOp>().begin();
+  OpBuilder b(planned.getContext());
+  int64_t number = 0;
+  for (auto step : program.getBody().getOps<plan::DispatchOp>()) {
+    int64_t own = number++;
+    if (step.getKernel() != text.function.getSymName() || step->hasAttr(plan::kCudaScratchAttr)) continue;
+    SmallVector<plan::BufferOp> buffers(program.getBody().getOps<plan::BufferOp>());
+    b.setInsertionPointAfter(buffers.back());
+    auto type = RankedTensorType::get({ShapedType::kDynamic}, b.getF32Type());
+    b.create<plan::BufferOp>(step.getLoc(), "arena", "check distances", type,
+                             graph::DimsAttr::get(planned.getContext(), text.scratch), -1, own, own, "raw",
+                             graph::DimsAttr(), ElementsAttr());
+    step->setAttr(plan::kCudaScratchAttr, b.getI64IntegerAttr(static_cast<int64_t>(buffers.size())));
+  }
+}
+
+llvm::Expected<std::vector<KernelText>> printKernels(ModuleOp planned, Precision precision,
+                                                     int64_t splitChecksAbove) {
   llvm::MapVector<StringRef, std::vector<std::string>> uses;
   for (auto program : planned.getOps<plan::ProgramOp>())
     for (auto step : program.getBody().getOps<plan::DispatchOp>()) {
@@ -492,9 +542,12 @@ llvm::Expected<std::vector<KernelText>> printKernels(ModuleOp planned, Precision
   for (auto &[name, nodes] : uses) {
     auto function = planned.lookupSymbol<func::FuncOp>(name);
     if (!function) return fail(ExitCode::Internal, ("the plan calls a kernel that is not there: " + name).str());
-    auto text = KernelPrinter(function, nodes, precision).print();
+    auto text = KernelPrinter(function, nodes, precision, splitChecksAbove).print();
     if (!text) return text.takeError();
-    kernels.push_back(std::move(*text));
+    for (auto &one : *text) {
+      if (&one == &text->back() && !one.scratch.isConstant(0)) addScratch(planned, one);
+      kernels.push_back(std::move(one));
+    }
   }
   return kernels;
 }

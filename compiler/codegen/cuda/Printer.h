@@ -90,6 +90,8 @@ private:
 
 /// The name of the step and fault parameters that checked gathers use.
 inline constexpr llvm::StringLiteral kFault = "fault", kStep = "step";
+/// And of the scratch buffer that the launches of one step share.
+inline constexpr llvm::StringLiteral kScratch = "distances";
 bool gathers(mlir::func::FuncOp body);
 
 /// The lines without constants that no other line uses; names must be unique in the text.

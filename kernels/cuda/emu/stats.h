@@ -21,18 +21,34 @@ struct Group { // one warp instruction being collected
   u32 site, occurrence, lanes; // lanes: a bit for each that came
   u64 address[kWarp];
 };
-struct Stats {
+struct Table { // of a kernel, over any number of launches
   Line lines[kSites];
   u32 lineCount, lost;
-  struct WarpTrace {
-    Group groups[kGroups];
-    u32 count;
-    u16 slots[2 * kGroups]; // open addressing: group + 1
-    u16 seen[kWarp][kSites];
-  } warps[kMaxThreads / kWarp];
 };
+struct WarpTrace {
+  Group groups[kGroups];
+  u32 count;
+  u16 slots[2 * kGroups]; // open addressing: group + 1
+  u16 seen[kWarp][kSites];
+};
+struct Stats : Table {
+  WarpTrace warps[kMaxThreads / kWarp]; // last: memory for the warps that a launch has is enough
+};
+constexpr u64 statsBytes(u32 warps) { return sizeof(Stats) - (kMaxThreads / kWarp - warps) * sizeof(WarpTrace); }
 
-inline u32 lineOf(Stats &s, Site site, Access access, u32 width) {
+/// Before a launch of `warps` warps per block.
+inline void clear(Stats &s, u32 warps) {
+  s.lineCount = s.lost = 0;
+  for (u32 i = 0; i < warps; ++i) {
+    WarpTrace &w = s.warps[i];
+    w.count = 0;
+    for (u16 &slot : w.slots) slot = 0;
+    for (auto &lane : w.seen)
+      for (u16 &n : lane) n = 0;
+  }
+}
+
+inline u32 lineOf(Table &s, Site site, Access access, u32 width) {
   for (u32 i = 0; i < s.lineCount; ++i)
     if (s.lines[i].site == site && s.lines[i].access == access && s.lines[i].width == width) return i;
   if (s.lineCount == kSites) return kSites;
@@ -44,7 +60,7 @@ inline void noteAccess(Access access, u64 address, u32 width, Site site) {
   Fiber &f = self();
   if (!f.machine->stats) return;
   Stats &s = *f.machine->stats;
-  Stats::WarpTrace &w = s.warps[f.warp];
+  WarpTrace &w = s.warps[f.warp];
   u32 line = lineOf(s, site, access, width);
   if (line == kSites) return void(++s.lost);
   u32 occurrence = w.seen[f.lane][line]++;
@@ -114,7 +130,7 @@ inline void finish(Line &line, const Group &g) {
 /// The lanes of a warp have met: what they did since the last meeting is complete.
 inline void flushStats(Machine &m, u32 warp) {
   Stats &s = *m.stats;
-  Stats::WarpTrace &w = s.warps[warp];
+  WarpTrace &w = s.warps[warp];
   if (!w.count) return;
   for (u32 i = 0; i < w.count; ++i) finish(s.lines[w.groups[i].site], w.groups[i]);
   w.count = 0;
@@ -123,8 +139,8 @@ inline void flushStats(Machine &m, u32 warp) {
     for (u16 &n : lane) n = 0;
 }
 
-/// Adds the lines of one host thread to another's.
-inline void mergeStats(Stats &into, const Stats &from) {
+/// Adds the lines of one host thread, or of one launch, to another's.
+inline void mergeStats(Table &into, const Table &from) {
   into.lost += from.lost;
   for (u32 i = 0; i < from.lineCount; ++i) {
     const Line &l = from.lines[i];
@@ -132,6 +148,28 @@ inline void mergeStats(Stats &into, const Stats &from) {
     if (at == kSites) continue;
     Line &to = into.lines[at];
     to.issues += l.issues, to.cycles += l.cycles, to.ideal += l.ideal, to.sectors += l.sectors, to.useful += l.useful;
+  }
+}
+
+/// One line of the table as text, without its end.
+inline void describe(Text &t, const Line &l) {
+  const char *const kinds[] = {"shared load", "shared store", "global load", "global store"};
+  const char *file = l.site.file ? l.site.file : "?";
+  for (const char *c = file; *c; ++c)
+    if (*c == '/') file = c + 1;
+  auto hundredths = [&](u64 part, u64 whole) {
+    const u64 v = whole ? (part * 100 + whole / 2) / whole : 0;
+    t << v / 100 << "." << v / 10 % 10 << v % 10;
+  };
+  t << "  " << file << ":" << l.site.line << ":" << l.site.column << " " << kinds[static_cast<int>(l.access)] << " of " << l.width
+    << " bytes: " << l.issues << " warp instructions, ";
+  if (l.access == Access::SharedLoad || l.access == Access::SharedStore) {
+    hundredths(l.cycles, l.issues);
+    t << " phases each where ";
+    hundredths(l.ideal, l.issues);
+    t << " would do";
+  } else {
+    t << l.sectors * 32 << " bytes moved for " << l.useful << " used (" << (l.sectors ? (100 * l.useful + 16 * l.sectors) / (32 * l.sectors) : 100) << "%)";
   }
 }
 

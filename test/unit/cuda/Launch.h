@@ -67,14 +67,12 @@ template <class Kernel> Outcome run(const char *name, emu::Geometry g, Kernel ke
 
 /// One line per memory instruction: what conflicts and bad coalescing cost.
 inline void print(const char *name, const Outcome &outcome) {
-  static const char *const kinds[] = {"shared load", "shared store", "global load", "global store"};
   printf("%s\n", name);
   for (unsigned i = 0; i < outcome.stats->lineCount; ++i) {
-    const emu::Line &l = outcome.stats->lines[i];
-    const char *file = strrchr(l.site.file, '/');
-    printf("  %s:%u:%u %s of %u bytes: %llu warp instructions, ", file ? file + 1 : l.site.file, l.site.line, l.site.column, kinds[static_cast<int>(l.access)], l.width, l.issues);
-    if (l.access < emu::Access::GlobalLoad) printf("%.2f phases each where %.2f would do\n", double(l.cycles) / l.issues, double(l.ideal) / l.issues);
-    else printf("%llu bytes moved for %llu used (%.0f%%)\n", l.sectors * 32, l.useful, 100.0 * l.useful / (l.sectors * 32));
+    char text[400];
+    emu::Text t(text, sizeof text);
+    emu::describe(t, outcome.stats->lines[i]);
+    puts(text);
   }
   if (outcome.stats->lost) printf("  (%u accesses more than the table holds are not counted)\n", outcome.stats->lost);
 }

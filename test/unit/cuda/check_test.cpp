@@ -108,7 +108,9 @@ template <class Shape, class T> struct Model {
 /// Which form of the kernel: the window test inside and int4, or rows listed before the launch and int8.
 enum class Form { Anchors, Listed };
 
-template <class Shape, class T, Form form = Form::Anchors, class Kernel> void check(const char *name, Kernel kernel, i64 n, i64 columnTiles, u32 sharedBytes, double tolerance, const Request &request, bool counted = false) {
+/// `again` (Form::Listed) gets the buffers once more and an `out` of its own, which must come out the same in every bit.
+template <class Shape, class T, Form form = Form::Anchors, class Kernel, class Again = std::nullptr_t>
+void check(const char *name, Kernel kernel, i64 n, i64 columnTiles, u32 sharedBytes, double tolerance, const Request &request, bool counted = false, Again again = {}) {
   constexpr int K = Shape::kHeads, D = Shape::kWidth;
   SCOPED_TRACE(testing::Message() << name << " B=" << request.batch << " tokens=" << request.tokens << " past=" << request.past << " seed=" << test::seed());
   std::mt19937 random(static_cast<unsigned>(test::seed() + request.tokens));
@@ -146,6 +148,18 @@ template <class Shape, class T, Form form = Form::Anchors, class Kernel> void ch
   }, counted);
   ASSERT_EQ(static_cast<int>(o.fault()), 0) << o.text();
   if (counted) test::print(name, o);
+  if constexpr (!std::is_same_v<Again, std::nullptr_t>) {
+    Buffer<float> out2(m * n, "out2"), distances((listedCount < 0 ? m : listedCount) * K * Shape::kPanels, "distances");
+    Buffer<u32> last2(request.batch, "last2");
+    ListedRun listedRun{rows, listedCount, request.tokens, carried, last2};
+    auto first = run("distances", {{7, 1, 1}, {128, 1, 1}, 0}, [&] { again.distances(dh, q8, scale, ddense, p, distances, m, listedRun); });
+    ASSERT_EQ(static_cast<int>(first.fault()), 0) << first.text();
+    dh.forget(), p.forget(), distances.forget(), rows.forget();
+    auto second = run("carried", g, [&] { again.carried(dh, db, bias, e, tau, distances, out2, m, n, columnTiles, listedRun); });
+    ASSERT_EQ(static_cast<int>(second.fault()), 0) << second.text();
+    ASSERT_EQ(std::memcmp(&out2[0], &out[0], sizeof(float) * m * n), 0) << "the split form gives other results";
+    ASSERT_EQ(std::memcmp(&last2[0], &last[0], sizeof(u32) * request.batch), 0);
+  }
 
   int evaluations = 0, differing = 0;
   for (i64 b = 0; b < request.batch; ++b) {
@@ -190,5 +204,17 @@ TEST(CudaCheck, RowsListedBefore) {
   for (const Request &r : requests) check<SmallCheck, float, Form::Listed>("ffn_up_checked_listed", ffn_up_checked_listed, 200, 2, kGemmF32CheckedBytes<SmallCheck, float>, 1e-4, r);
 }
 TEST(CudaCheck, FusedTensorCores) { check<WideCheck, f16>("ffn_up_checked_f16", ffn_up_checked_f16, 128, 2, kGemmMmaCheckedBytes<WideCheck>, 2e-3, requests[3]); }
+template <class Distances, class Carried> struct Split {
+  Distances distances;
+  Carried carried;
+};
+template <class D, class C> Split(D, C) -> Split<D, C>;
+TEST(CudaCheck, SplitFormGivesTheSameBits) {
+  for (const Request &r : requests) {
+    check<SmallCheck, float, Form::Listed>("split_small", ffn_up_checked_listed, 200, 2, kGemmF32CheckedBytes<SmallCheck, float>, 1e-4, r, false, Split{split_small_distances, split_small_carried});
+    check<OddCheck, float, Form::Listed>("split_odd", fused_odd_int8, 150, 2, kGemmF32CheckedBytes<OddCheck, float>, 1e-4, r, false, Split{split_odd_distances, split_odd_carried});
+  }
+  check<WideCheck, f16, Form::Listed>("split_wide", fused_wide_int8, 128, 2, kGemmMmaCheckedBytes<WideCheck>, 2e-3, requests[3], false, Split{split_wide_distances, split_wide_carried});
+}
 
 } // namespace

@@ -1,0 +1,68 @@
+// The split form of a fidelity check in a whole model: the engine of the command line, whose checks are small and fused
+// into their GEMMs, and one of the same model whose rows are evaluated by a launch of their own. In: contract-lm, f16.
+// Must hold: the same results in every bit, with anchors and without; the text has both launches.
+#include "compiler/codegen/cuda/Emulator.h"
+#include "compiler/codegen/cuda/Launches.h"
+#include "compiler/engine/EngineWriter.h"
+#include "compiler/import/Import.h"
+#include "mlir/IR/MLIRContext.h"
+#include "passes/Pipeline.h"
+#include "test/support/EngineFiles.h"
+#include "test/support/TempDir.h"
+
+using namespace tare;
+using namespace tare::test;
+
+namespace {
+
+/// Compiles contract-lm as the fixture was, all checks split. Adds the number of launches and of steps.
+std::string compileSplit(const std::string &path, size_t &launches, size_t &steps) {
+  mlir::MLIRContext context;
+  CompileOptions options;
+  options.model = std::string(TARE_TEST_DATA) + "/contract-lm/contract-lm.onnx";
+  options.calibration = std::string(TARE_TEST_DATA) + "/contract-lm/calibration.npz";
+  options.levels = {cuda::kEmulatorLevel};
+  options.stopAfter = Phase::Planned;
+  auto model = importModel(context, options);
+  if (!model) return llvm::toString(model.takeError());
+  if (mlir::failed(runPipeline(*model->module, options))) return "the pipeline fails";
+  auto kernels = cuda::printKernels(*model->module, cuda::Precision::F16, 0);
+  if (!kernels) return llvm::toString(kernels.takeError());
+  launches = cuda::launchesOf(*model->module, *kernels).size();
+  auto program = *model->module->getOps<plan::ProgramOp>().begin();
+  steps = llvm::range_size(program.getBody().getOps<plan::DispatchOp>());
+  auto code = cuda::compileForEmulator(*model->module, *kernels);
+  if (!code) return llvm::toString(code.takeError());
+  EngineContents contents;
+  contents.planned = *model->module;
+  contents.code.push_back(std::move(*code));
+  contents.cudaSource = cuda::sourceSection(*kernels);
+  for (const char *line : {"check_distances<Check>(", "gemm_mma_carried<Check, f16>(", "_fidelity_check_add_add_gelu_erf_evaluate("})
+    if (contents.cudaSource.find(line) == std::string::npos) return std::string("the text has no ") + line;
+  if (contents.cudaSource.find("_checked<") != std::string::npos) return "a check is still fused";
+  contents.certificate = "none";
+  if (auto error = writeEngine(path, contents)) return llvm::toString(std::move(error));
+  return "";
+}
+
+TEST(CudaSplit, EvaluatedBeforeOrInTheGemmGivesTheSameBits) {
+  TempDir folder;
+  size_t launches = 0, steps = 0;
+  std::string path = folder.path("split.tare");
+  ASSERT_EQ(compileSplit(path, launches, steps), "");
+  EXPECT_EQ(launches, steps + 3); // layers 2, 4 and 6 have checks
+  std::vector<int64_t> ids = int64sOf(contractCase("medium").at("input_ids"));
+  ids.resize(100);
+  for (bool anchored : {true, false}) {
+    EngineRunner split(path, 2, "cuda-emu"), fused(engine("contract-lm-cuda-f16"), 2, "cuda-emu");
+    ASSERT_TRUE(split.good() && fused.good());
+    ArrayMap input{{"input_ids", int64s({1, 100}, ids)}};
+    if (anchored) input["anchors"] = int32s({1, 4}, {20, 70, 72, -1});
+    ArrayMap ours = split.run(input), theirs = fused.run(input);
+    ASSERT_TRUE(ours.count("logits")) << split.error.message;
+    ASSERT_TRUE(theirs.count("logits")) << fused.error.message;
+    EXPECT_EQ(ours.at("logits").bytes, theirs.at("logits").bytes) << (anchored ? "with anchors" : "dense");
+  }
+}
+
+} // namespace
