@@ -27,7 +27,7 @@ struct KernelNode { // CUDA_KERNEL_NODE_PARAMS_v1
 
 // Numbers of cuda.h's enumerations.
 inline constexpr Code kOutOfMemory = 2, kNoDevice = 100, kNoBinary = 209, kUnsupportedPtx = 222;
-inline constexpr int kMultiprocessors = 16, kCapabilityMajor = 75, kCapabilityMinor = 76; // CUdevice_attribute
+inline constexpr int kCapabilityMajor = 75, kCapabilityMinor = 76; // CUdevice_attribute
 inline constexpr int kMaxDynamicShared = 8;                                               // CUfunction_attribute
 inline constexpr int kJitErrorLog = 5, kJitErrorLogBytes = 6;                             // CUjit_option
 inline constexpr unsigned kNonBlocking = 1;                                               // CU_STREAM_NON_BLOCKING

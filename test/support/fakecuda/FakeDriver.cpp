@@ -13,6 +13,7 @@ std::vector<driver::Context> &pushedContexts();
 namespace {
 int contextObject; // its address is the one primary context
 const auto kContext = reinterpret_cast<Context>(&contextObject);
+thread_local bool pendingCopies = false; // this thread's cuMemcpyHtoD from pageable memory, before it waits for the default stream
 
 template <class Handle, class Object> bool take(std::set<Object *> &from, Handle handle, const char *what) {
   auto *object = reinterpret_cast<Object *>(handle);
@@ -200,7 +201,7 @@ FAKE cuMemcpyHtoD_v2(Address to, const void *from, size_t bytes) {
   char *host = hostOf(to, bytes, "cuMemcpyHtoD");
   if (!host) return 1;
   memcpy(host, from, bytes);
-  world().pendingCopies = true;
+  pendingCopies = true;
   return 0;
 }
 FAKE cuMemcpyHtoDAsync_v2(Address to, const void *from, size_t bytes, Stream stream) {
@@ -262,7 +263,7 @@ FAKE cuModuleGetFunction(Function *function, Module module, const char *name) {
     void *library = dlopen(world().kernelLibrary.c_str(), RTLD_NOW | RTLD_LOCAL);
     auto *list = library ? static_cast<const HostKernel *>(dlsym(library, "tare_host_kernels")) : nullptr;
     for (; list && list->name; ++list)
-      if (made->name == list->name) made->host = list;
+      if (made->name == list->name) made->host = list, made->memory = reinterpret_cast<unsigned long long (*)(unsigned, unsigned)>(dlsym(library, "tare_host_memory"));
     if (!made->host) world().wrong("no host kernel " + made->name + " in " + world().kernelLibrary);
   }
   *function = reinterpret_cast<Function>(made.get());
@@ -279,7 +280,7 @@ FAKE cuLaunchKernel(Function f, unsigned gx, unsigned gy, unsigned gz, unsigned 
   ENTER("cuLaunchKernel " + reinterpret_cast<FakeFunction *>(f)->name);
   FakeKernel k = kernelOf(f, grid, block, shared, arguments);
   if (Code code = geometryError(k)) return code;
-  if (world().pendingCopies) world().wrong("a launch while copies of the default stream may be on their way");
+  if (pendingCopies) world().wrong("a launch while copies of the default stream may be on their way");
   return enqueue(streamOf(stream), [k] { return world().run(k); }, k);
 }
 FAKE cuStreamCreate(Stream *stream, unsigned) {
@@ -294,7 +295,7 @@ FAKE cuStreamDestroy_v2(Stream stream) {
 }
 FAKE cuStreamSynchronize(Stream stream) {
   Call call(stream ? "cuStreamSynchronize" : "cuStreamSynchronize 0");
-  if (!stream) return world().pendingCopies = false, call.code;
+  if (!stream) return pendingCopies = false, call.code;
   auto *s = streamOf(stream);
   if (!s || s->capture) return world().wrong("cuStreamSynchronize of a stream that captures"), 900;
   Code did = wait(s);

@@ -21,7 +21,7 @@ World::~World() {
   const char *path = getenv("FAKE_CUDA_LOG");
   FILE *file = path ? fopen(path, "a") : nullptr;
   if (!file) return;
-  fprintf(file, "%swrong:\n%sheld:\n%slaunches: %lld\n", logText.c_str(), wrongText.c_str(), held().c_str(), static_cast<long long>(launches));
+  fprintf(file, "%swrong:\n%sheld:\n%slaunches: %lld\n", logText.c_str(), wrongText.c_str(), held().c_str(), static_cast<long long>(launches.load()));
   fclose(file);
 }
 
@@ -35,7 +35,7 @@ void World::reset() {
   const char *library = getenv("FAKE_CUDA_KERNELS");
   kernelLibrary = library ? library : "";
   logText.clear(), wrongText.clear();
-  calls = launches = 0;
+  calls = 0, launches = 0;
 }
 
 size_t World::used() const {
@@ -70,7 +70,7 @@ Code World::run(const FakeKernel &k) {
   if (!host) return 0;
   static thread_local std::vector<char> *machine = nullptr;
   if (!machine) machine = new std::vector<char>;
-  size_t threads = size_t(k.block[0]) * k.block[1] * k.block[2], bytes = 65536 * (threads + 1) + 9 * (k.shared + 64) + 65536; // at least machineBytes
+  size_t bytes = k.function->memory(k.block[0] * k.block[1] * k.block[2], k.shared);
   if (machine->size() < bytes) machine->resize(bytes);
   HostLaunch launch{{k.grid[0], k.grid[1], k.grid[2]}, {k.block[0], k.block[1], k.block[2]}, k.shared, machine->data(), resolve};
   std::vector<const void *> parameters;
@@ -103,7 +103,7 @@ extern "C" const FakeCuda *fake_cuda() {
       [] { std::lock_guard lock(world().mutex); return (world().heldText = world().held()).c_str(); },
       [] { return world().wrongText.c_str(); },
       [] { return world().calls; },
-      [] { return world().launches; },
+      [] { return world().launches.load(); },
       [] { return static_cast<int>(pushedContexts().size()); }};
   return &control;
 }

@@ -1,6 +1,7 @@
 // What the fake driver knows: settings, memory, modules, streams, graphs, log. In: nothing. Out: one World, guarded by its mutex. Included by the fake alone.
 #pragma once
 #include "runtime/CudaDriver.h"
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -36,6 +37,7 @@ struct HostOutcome {
 struct FakeFunction {
   std::string name;
   const HostKernel *host = nullptr;
+  unsigned long long (*memory)(unsigned threads, unsigned shared) = nullptr; // that the emulator needs
   int shared = 48 * 1024; // most dynamic shared memory of a launch
 };
 struct FakeModule {
@@ -67,10 +69,10 @@ struct World {
   std::recursive_mutex mutex;
   std::map<std::string, int64_t> settings;
   std::string kernelLibrary, logText, wrongText, heldText;
-  int64_t calls = 0, launches = 0;
+  int64_t calls = 0;
+  std::atomic<int64_t> launches{0}; // read by tests while a kernel runs
   int retained = 0;
   bool isInitialised = false;
-  bool pendingCopies = false; // cuMemcpyHtoD from pageable memory, and nobody waited for the default stream
   std::map<uint64_t, size_t> memory; // device address -> bytes
   std::map<void *, size_t> pinned;
   std::set<FakeModule *> modules;
