@@ -33,6 +33,21 @@ static llvm::Error writeWeights(SectionWriter &file, plan::ProgramOp program, st
   return ended ? llvm::Error::success() : ended.takeError();
 }
 
+/// A CUDA module: the images of all kernels for one architecture, each at a multiple of 64.
+static llvm::Expected<ImagePlace> writeImage(SectionWriter &file, const cuda::Image &image) {
+  ImagePlace place{image.architecture, 0, {}, {}};
+  if (auto error = file.begin(SectionKind::CudaModule, 64)) return std::move(error);
+  for (const std::string &bytes : image.binaries) {
+    if (auto error = file.align(64)) return std::move(error);
+    place.offsets.push_back(file.sectionBytes()), place.sizes.push_back(bytes.size());
+    if (auto error = file.append(bytes)) return std::move(error);
+  }
+  auto ended = file.end();
+  if (!ended) return ended.takeError();
+  place.section = *ended;
+  return place;
+}
+
 llvm::Error writeEngine(llvm::StringRef path, const EngineContents &contents) {
   auto program = findProgram(contents.planned);
   if (!program) return program.takeError();
@@ -46,7 +61,13 @@ llvm::Error writeEngine(llvm::StringRef path, const EngineContents &contents) {
     if (!added) return added.takeError();
     places.push_back({section.level, *added, section.textBytes});
   }
-  auto plan = buildPlan(contents, offsets, places);
+  std::vector<ImagePlace> images;
+  for (size_t i = 0; contents.cuda && i < contents.cuda->images.size(); ++i) {
+    auto added = writeImage(*file, contents.cuda->images[i]);
+    if (!added) return added.takeError();
+    images.push_back(std::move(*added));
+  }
+  auto plan = buildPlan(contents, offsets, places, images);
   if (!plan) return plan.takeError();
   const std::pair<SectionKind, llvm::StringRef> rest[] = {{SectionKind::Plan, *plan},
                                                           {SectionKind::Certificate, contents.certificate},

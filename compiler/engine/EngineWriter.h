@@ -2,6 +2,7 @@
 // packed and written one at a time, so that memory stays near one weight. docs/engine-format.md describes the result.
 #pragma once
 #include "compiler/codegen/cpu/Backend.h"
+#include "compiler/codegen/cuda/Images.h"
 #include "compiler/engine/SectionWriter.h"
 #include "compiler/graph/Dim.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -11,6 +12,7 @@ namespace tare {
 struct EngineContents {
   mlir::ModuleOp planned;        ///< holds one plan.program, and `main` as a declaration
   std::vector<CodeSection> code; ///< one per ISA level
+  const cuda::Program *cuda = nullptr; ///< kernels and images of --target cuda:..., of the same planned module
   std::string certificate, configuration, report, provenance, cudaSource; ///< as they will lie in the file; an empty one is left out
   /// Estimates of the source graph before and after removals, counted alike (compiler/report/Estimates.h); absent: sums over this plan's steps.
   std::optional<Dim> fullFlops, fullBytes, flops, bytes;

@@ -1,5 +1,6 @@
 // The plan section: one FlatBuffers table per noun of the plan dialect, in the same order.
 #include "compiler/engine/PlanBuilder.h"
+#include "compiler/codegen/cuda/Launches.h"
 #include "compiler/graph/Failure.h"
 #include "runtime/engine_generated.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -35,7 +36,7 @@ public:
     for (Attribute name : program.getSymbols()) symbols.push_back(cast<StringAttr>(name).getValue().str());
     for (const Dim &dim : program.getDims().dims()) index(dim);
   }
-  llvm::Expected<std::string> build(const std::map<size_t, uint64_t> &weightOffsets, const std::vector<CodePlace> &code);
+  llvm::Expected<std::string> build(const std::map<size_t, uint64_t> &weightOffsets, const std::vector<CodePlace> &code, const std::vector<ImagePlace> &images);
 
 private:
   uint32_t index(const Dim &dim) {
@@ -50,6 +51,7 @@ private:
   llvm::Error addStates();
   llvm::Error addChecks();
   llvm::Error addConstraints();
+  void addCuda(const std::vector<ImagePlace> &images);
 
   const EngineContents &contents;
   ModuleOp module;
@@ -182,13 +184,40 @@ llvm::Error PlanBuilder::addConstraints() {
   return llvm::Error::success();
 }
 
-llvm::Expected<std::string> PlanBuilder::build(const std::map<size_t, uint64_t> &weightOffsets, const std::vector<CodePlace> &code) {
+void PlanBuilder::addCuda(const std::vector<ImagePlace> &images) {
+  if (!contents.cuda) return;
+  out.cuda = std::make_unique<fb::CudaT>();
+  out.cuda->precision = contents.cuda->precision;
+  for (const cuda::KernelText &k : contents.cuda->kernels) {
+    auto kernel = std::make_unique<fb::CudaKernelT>();
+    kernel->name = k.name, kernel->threads = cuda::kBlockThreads, kernel->shared_bytes = static_cast<uint32_t>(k.sharedBytes);
+    out.cuda->kernels.push_back(std::move(kernel));
+  }
+  for (const cuda::Launch &l : cuda::launchesOf(module, contents.cuda->kernels)) {
+    auto launch = std::make_unique<fb::CudaLaunchT>();
+    launch->step = l.step, launch->kernel = static_cast<uint32_t>(l.kernel - contents.cuda->kernels.data());
+    for (const Dim &dim : l.kernel->grid) launch->grid.push_back(index(dim));
+    for (const cuda::LaunchArgument &a : l.arguments) {
+      static constexpr fb::CudaArgumentKind kinds[] = {fb::CudaArgumentKind::Buffer, fb::CudaArgumentKind::Dim, fb::CudaArgumentKind::Check, fb::CudaArgumentKind::Fault, fb::CudaArgumentKind::Step};
+      launch->arguments.emplace_back(kinds[a.kind], a.kind == cuda::LaunchArgument::Dim ? index(a.dim) : a.position);
+    }
+    out.cuda->launches.push_back(std::move(launch));
+  }
+  for (const ImagePlace &place : images) {
+    auto image = std::make_unique<fb::CudaImageT>();
+    image->arch = place.architecture, image->section = place.section, image->offsets = place.offsets, image->sizes = place.sizes;
+    out.cuda->images.push_back(std::move(image));
+  }
+}
+
+llvm::Expected<std::string> PlanBuilder::build(const std::map<size_t, uint64_t> &weightOffsets, const std::vector<CodePlace> &code, const std::vector<ImagePlace> &images) {
   if (auto error = addTensors()) return std::move(error);
   if (auto error = addBuffers(weightOffsets)) return std::move(error);
   addSteps();
   if (auto error = addStates()) return std::move(error);
   if (auto error = addChecks()) return std::move(error);
   if (auto error = addConstraints()) return std::move(error);
+  addCuda(images);
   for (const CodePlace &place : code) {
     auto variant = std::make_unique<fb::CodeVariantT>();
     variant->level = place.level, variant->section = place.section, variant->text_bytes = place.textBytes;
@@ -218,10 +247,10 @@ llvm::Expected<plan::ProgramOp> findProgram(ModuleOp planned) {
   return *programs.begin();
 }
 
-llvm::Expected<std::string> buildPlan(const EngineContents &contents, const std::map<size_t, uint64_t> &weightOffsets, const std::vector<CodePlace> &code) {
+llvm::Expected<std::string> buildPlan(const EngineContents &contents, const std::map<size_t, uint64_t> &weightOffsets, const std::vector<CodePlace> &code, const std::vector<ImagePlace> &images) {
   auto program = findProgram(contents.planned);
   if (!program) return program.takeError();
-  return PlanBuilder(contents, *program).build(weightOffsets, code);
+  return PlanBuilder(contents, *program).build(weightOffsets, code, images);
 }
 
 } // namespace tare

@@ -111,9 +111,14 @@ Report collect(ModuleOp module, const ModelInfo &model, const CompileOptions &op
   r.policy = options.policy == Policy::Strict ? "strict" : options.policy == Policy::Inference ? "inference" : "proved";
   r.nanMode = options.strictNans ? "strict" : "finite";
   r.weightThreshold = options.weightThreshold, r.forwardThreshold = options.forwardThreshold;
-  std::string levels;
-  for (auto &level : options.levels) levels += (levels.empty() ? "" : ",") + level;
-  r.targets = {"cpu:" + levels};
+  std::string cpu, gpu;
+  bool emulator = false;
+  for (llvm::StringRef level : options.levels)
+    if (level.starts_with("cuda-emu")) emulator = true;
+    else if (level.starts_with("sm_")) gpu += ((gpu.empty() ? "cuda:" : ",") + level).str();
+    else cpu += ((cpu.empty() ? "cpu:" : ",") + level).str();
+  for (auto &target : {cpu, gpu, std::string(emulator ? "cuda-emu" : "")})
+    if (!target.empty()) r.targets.push_back(target);
   auto calibration = module->getAttrOfType<DictionaryAttr>("graph.calibration");
   r.calibrationSource = text(calibration, "source"), r.calibrationSha256 = text(calibration, "sha256");
   r.calibrationSamples = integer(calibration, "samples").value_or(0), r.calibrationSeed = integer(calibration, "seed").value_or(static_cast<int64_t>(options.seed));

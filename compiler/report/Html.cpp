@@ -108,6 +108,7 @@ std::string toHtml(const Report &r) {
   page += "<h2>Estimates before and after</h2>\n" + html::estimates(r);
   page += "<h2>Redundancy heatmap after pruning</h2>\n" + html::heatmap(r);
   if (!r.checks.empty()) page += "<h2>Fidelity checks</h2>\n" + html::checks(r);
+  if (r.cuda) page += "<h2>CUDA kernels</h2>\n" + html::cuda(*r.cuda);
   page += "<h2>Evidence per layer</h2>\n";
   if (r.candidates.empty()) page += "<p class=\"soft\">No layer was marked as a candidate. Layers are known by name, metadata or a rules file (docs/rules.md).</p>\n";
   for (auto &c : r.candidates) page += html::evidence(r, c);

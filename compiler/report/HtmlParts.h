@@ -31,5 +31,6 @@ std::string estimates(const Report &report);
 std::string heatmap(const Report &report);
 std::string picture(const Report &report);
 std::string checks(const Report &report);
+std::string cuda(const Cuda &cuda);
 
 } // namespace tare::report::html

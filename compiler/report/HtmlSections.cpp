@@ -93,4 +93,17 @@ std::string checks(const Report &r) {
   return text + "</tbody></table></div>\n";
 }
 
+std::string cuda(const Cuda &c) {
+  std::string images;
+  for (auto &i : c.images) images += (images.empty() ? "" : ", ") + i;
+  std::string text = fmt::format("<p class=\"soft\">Images: {}; made by {}; precision {}. {}</p>\n", escapeMarkup(images), escapeMarkup(c.toolkit), escapeMarkup(c.precision), escapeMarkup(c.why));
+  text += "<div class=\"scroll\"><table><thead><tr><th>Kernel</th><th>Kind</th><th>For</th><th class=\"r\">Registers</th><th class=\"r\">Shared, static</th><th class=\"r\">Dynamic</th><th class=\"r\">Stack</th>"
+          "<th class=\"r\">Spill stores</th><th class=\"r\">Spill loads</th></tr></thead><tbody>\n";
+  for (auto &k : c.kernels)
+    for (auto &r : k.resources)
+      text += fmt::format("<tr><td class=\"name\">{}</td><td>{}</td><td>{}</td><td class=\"r\">{}</td><td class=\"r\">{}</td><td class=\"r\">{}</td><td class=\"r\">{}</td><td class=\"r\">{}</td><td class=\"r\">{}</td></tr>\n",
+                          breakable(k.name), escapeMarkup(k.kind), escapeMarkup(r.architecture), r.registers, r.sharedBytes, k.dynamicSharedBytes, r.stackBytes, r.spillStores, r.spillLoads);
+  return text + "</tbody></table></div>\n";
+}
+
 } // namespace tare::report::html

@@ -73,6 +73,19 @@ static Json toObject(const Check &c) {
   return object;
 }
 
+static Json toObject(const Cuda &c) {
+  Json object = {{"toolkit", c.toolkit}, {"precision", c.precision}, {"images", c.images}, {"kernels", Json::array()}};
+  if (!c.why.empty()) object["why"] = c.why;
+  for (auto &k : c.kernels) {
+    Json kernel = {{"name", k.name}, {"kind", k.kind}, {"dynamic_shared_bytes", k.dynamicSharedBytes}, {"resources", Json::array()}};
+    for (auto &r : k.resources)
+      kernel["resources"].push_back({{"architecture", r.architecture}, {"registers", r.registers}, {"shared_bytes", r.sharedBytes}, {"stack_bytes", r.stackBytes},
+                                     {"spill_store_bytes", r.spillStores}, {"spill_load_bytes", r.spillLoads}});
+    object["kernels"].push_back(kernel);
+  }
+  return object;
+}
+
 static Json toObject(const Estimate &e) {
   return {{"flops", number(e.flops.value)}, {"memory_bytes", number(e.memory.value)}, {"flops_formula", e.flops.formula},
           {"memory_formula", e.memory.formula}};
@@ -110,6 +123,7 @@ std::string toJson(const Report &r) {
   j["graph"] = Json::array();
   for (auto &n : r.graph) j["graph"].push_back({{"name", n.name}, {"role", text(n.role)}, {"verdict", text(n.verdict)}, {"ops", n.ops}});
   j["ids_below"] = Json(r.idsBelow);
+  if (r.cuda) j["cuda"] = toObject(*r.cuda);
   j["warnings"] = r.warnings;
   // Invalid UTF-8 cannot come from an importer (B12), but a report file may be edited: replace rather than throw.
   return j.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
@@ -180,6 +194,21 @@ static Estimate estimateFrom(const Json &j) {
   return {{r.text("flops_formula"), r.maybe("flops")}, {r.text("memory_formula"), r.maybe("memory_bytes")}};
 }
 
+static Cuda cudaFrom(const Json &j) {
+  Reader r{j};
+  Cuda cuda{r.text("toolkit"), r.text("precision"), r.text("why"), r.list("images").get<std::vector<std::string>>(), {}};
+  for (auto &item : r.list("kernels")) {
+    Reader k{item};
+    CudaKernel kernel{k.text("name"), k.text("kind"), k.integer("dynamic_shared_bytes"), {}};
+    for (auto &one : k.list("resources")) {
+      Reader o{one};
+      kernel.resources.push_back({o.text("architecture"), o.integer("registers"), o.integer("shared_bytes"), o.integer("stack_bytes"), o.integer("spill_store_bytes"), o.integer("spill_load_bytes")});
+    }
+    cuda.kernels.push_back(kernel);
+  }
+  return cuda;
+}
+
 static Report reportFrom(const Json &j) {
   Reader r{j};
   Report report;
@@ -225,6 +254,7 @@ static Report reportFrom(const Json &j) {
     Reader n{item};
     report.graph.push_back({n.text("name"), n.text("role"), n.text("verdict"), n.integer("ops")});
   }
+  if (r.has("cuda")) report.cuda = cudaFrom(r.child("cuda"));
   report.idsBelow = r.child("ids_below").get<std::map<std::string, int64_t>>();
   report.warnings = r.list("warnings").get<std::vector<std::string>>();
   return report;

@@ -75,6 +75,23 @@ struct Check {
   std::vector<CheckForm> tried = {};  ///< in order
 };
 
+/// What one thread (registers, bytes of stack and spills) and one block (bytes of static shared memory) of a kernel take on one architecture.
+struct CudaResources {
+  std::string architecture;
+  int64_t registers = 0, sharedBytes = 0, stackBytes = 0, spillStores = 0, spillLoads = 0;
+};
+/// A kernel of --target cuda:...; `dynamicSharedBytes`: shared memory that a launch asks for. `resources`: per architecture that has a cubin.
+struct CudaKernel {
+  std::string name, kind;
+  int64_t dynamicSharedBytes = 0;
+  std::vector<CudaResources> resources;
+};
+struct Cuda {
+  std::string toolkit, precision, why;   ///< why: no resources were reported
+  std::vector<std::string> images;       ///< "sm_90" (cubins), "compute_90" (PTX)
+  std::vector<CudaKernel> kernels;
+};
+
 struct HeatmapRow {
   std::string layer;
   Measured contribution, gradientNorm, flopsShare;
@@ -114,6 +131,7 @@ struct Report {
   std::map<std::string, int64_t> idsBelow; ///< integer inputs that index tables: rows of the smallest table
   std::vector<std::string> targets, warnings;
   std::string precision = "f32";
+  std::optional<Cuda> cuda; ///< with --target cuda:...
 
   /// Pruned layers / candidate layers; 0 when there is none (spec 1).
   double zeroRate() const;

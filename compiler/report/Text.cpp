@@ -62,6 +62,19 @@ static std::string change(const std::optional<int64_t> &before, const std::optio
   return fmt::format("{:+.1f}%", 100.0 * static_cast<double>(*after - *before) / static_cast<double>(*before));
 }
 
+std::string cudaText(const Cuda &c) {
+  std::string images;
+  for (auto &i : c.images) images += (images.empty() ? "" : ", ") + escapeTerminal(i);
+  std::string text = fmt::format("  images: {}, made by {}, precision {}\n", images, escapeTerminal(c.toolkit), escapeTerminal(c.precision));
+  if (!c.why.empty()) return text + "  " + escapeTerminal(c.why) + "\n";
+  std::vector<std::vector<std::string>> rows = {{"kernel", "kind", "for", "registers", "shared", "dynamic", "stack", "spill stores", "spill loads"}};
+  for (auto &k : c.kernels)
+    for (auto &r : k.resources)
+      rows.push_back({escapeTerminal(k.name), escapeTerminal(k.kind), escapeTerminal(r.architecture), std::to_string(r.registers), std::to_string(r.sharedBytes), std::to_string(k.dynamicSharedBytes),
+                      std::to_string(r.stackBytes), std::to_string(r.spillStores), std::to_string(r.spillLoads)});
+  return text + table(rows, "lllrrrrrr");
+}
+
 std::string toText(const Report &r) {
   std::string text = fmt::format("Pruning report of {} ({}, {} parameters)\n", escapeTerminal(r.modelName), r.modelFormat, grouped(r.parameters));
   text += fmt::format("  sha256 {}\n", r.modelSha256.empty() ? "-" : r.modelSha256);
@@ -97,6 +110,7 @@ std::string toText(const Report &r) {
       if (!c.line.empty()) text += escapeTerminal(c.line) + "\n";
     if (seeded) text += "The calibration has no anchors: seeded ones were used, one per 64 tokens.\n";
   }
+  if (r.cuda) text += "\nCUDA kernels (per thread: registers, bytes of stack and spills; per block: bytes of shared memory, static and dynamic)\n" + cudaText(*r.cuda);
   if (!r.heatmap.empty()) {
     text += "\nRedundancy heatmap (after pruning)\n";
     std::vector<std::vector<std::string>> rows = {{"layer", "contribution", "gradient norm", "share of FLOPs"}};

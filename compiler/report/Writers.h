@@ -15,6 +15,8 @@ std::optional<Format> formatOfFile(llvm::StringRef path);
 
 std::string write(const Report &report, Format format);
 std::string toText(const Report &report);
+/// The CUDA part of it: images, and a table of what each kernel takes.
+std::string cudaText(const Cuda &cuda);
 std::string toJson(const Report &report);
 std::string toHtml(const Report &report);
 std::string toJUnit(const Report &report);

@@ -2,6 +2,7 @@
 // may: tool and LLVM version, flags, targets, and the bytes of model, external data, rules, calibration. Directories, time and threads are not in it.
 #include "compiler/report/Report.h"
 #include "passes/Pipeline.h"
+#include "tools/tare/CompileCuda.h"
 #include "tools/tare/Driver.h"
 #include "tools/tare/OutputFile.h"
 #include "tools/tare/Version.h"
@@ -57,6 +58,11 @@ llvm::Expected<std::string> cacheKey(const CompileRequest &request, const std::v
   };
   add("tare " + toolVersion() + " llvm " + llvmVersion());
   add(engineFlags(request.options));
+  if (!cudaArchitectures(request.options).empty()) {
+    auto compiler = cudaCompiler();
+    if (!compiler) return compiler.takeError();
+    add(*compiler);
+  }
   std::set<std::string> files(filesRead.begin(), filesRead.end());
   for (auto &path : {request.options.rulesFile, request.options.calibration})
     if (!path.empty())

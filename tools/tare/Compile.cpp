@@ -19,9 +19,11 @@
 
 namespace tare::cli {
 
-static std::string provenance(const CompileOptions &options, const ImportedModel &model) {
-  return nlohmann::ordered_json{{"tare", toolVersion()}, {"llvm", llvmVersion()}, {"model", {{"name", model.name}, {"format", model.format}, {"sha256", model.sha256}}},
-                                {"flags", engineFlags(options)}}.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+static std::string provenance(const CompileOptions &options, const ImportedModel &model, const std::optional<cuda::Program> &cuda) {
+  nlohmann::ordered_json json{{"tare", toolVersion()}, {"llvm", llvmVersion()}, {"model", {{"name", model.name}, {"format", model.format}, {"sha256", model.sha256}}},
+                              {"flags", engineFlags(options)}};
+  if (cuda) json["cuda_compiler"] = cuda->toolkit;
+  return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
 /// What graph-short-circuit-layers took out, by source tensor names.
@@ -87,9 +89,11 @@ llvm::Error makeEngine(ImportedModel &model, const CompileOptions &options, cons
   bool stats = llvm::is_contained(levels, cuda::kEmulatorStatsLevel);
   bool emulator = stats || llvm::is_contained(levels, cuda::kEmulatorLevel);
   llvm::erase(levels, cuda::kEmulatorLevel), llvm::erase(levels, cuda::kEmulatorStatsLevel);
+  llvm::erase_if(levels, [](llvm::StringRef level) { return level.starts_with("sm_"); });
   std::vector<CodeSection> sections;
   std::string cudaSource;
-  if (emulator) { // first: it gives the plan the memory that the emulator needs
+  if (compiled.cuda) cudaSource = cuda::sourceSection(compiled.cuda->kernels);
+  if (emulator) { // before the CPU: it gives the plan the memory that the emulator needs
     auto kernels = cuda::printKernels(*model.module, cuda::precisionOf(options.precision).value_or(cuda::Precision::F32));
     if (!kernels) return kernels.takeError();
     if (progress) progress->working(cuda::kEmulatorLevel);
@@ -115,7 +119,8 @@ llvm::Error makeEngine(ImportedModel &model, const CompileOptions &options, cons
   contents.certificate = compiled.certificate;
   contents.configuration = report::toConfiguration(compiled.report);
   contents.report = report::toJson(compiled.report);
-  contents.provenance = provenance(options, model);
+  contents.provenance = provenance(options, model, compiled.cuda);
+  contents.cuda = compiled.cuda ? &*compiled.cuda : nullptr;
   // The same formulas as in the report, so that a run, a report and `tare estimate` never contradict each other.
   auto &report = compiled.report;
   contents.fullFlops = Dim::parse(report.full.flops.formula), contents.fullBytes = Dim::parse(report.full.memory.formula);

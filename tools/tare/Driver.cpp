@@ -9,6 +9,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "tools/tare/Cache.h"
 #include "tools/tare/Compile.h"
+#include "tools/tare/CompileCuda.h"
 #include "tools/tare/Diagnostics.h"
 #include "tools/tare/Interrupt.h"
 #include "tools/tare/OutputFile.h"
@@ -165,6 +166,9 @@ llvm::Expected<ExitCode> runCompile(const CompileRequest &request, Console &cons
     if (auto error = stopEarly(request, console, *model, *compiled)) return error;
     return ExitCode::Ok;
   }
+  // Before the reports, which say what the kernels take; a gate that fails anyway saves the time.
+  if (bool gated = llvm::errorToBool(checkFailOn(request, compiled->report)); !gated && !request.checkOnly)
+    if (auto error = compileCuda(*model, request.options, request.cacheDir, *compiled, console, &progress)) return error;
   if (auto error = writeAll(request, *compiled, model->files)) return error;
   if (auto error = checkFailOn(request, compiled->report)) {
     Failure failure = failureOf(std::move(error));

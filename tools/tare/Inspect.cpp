@@ -7,6 +7,7 @@
 #include "runtime/engine_generated.h"
 #include "tools/tare/Commands.h"
 #include "tools/tare/EngineHandle.h"
+#include "tools/tare/InspectCuda.h"
 #include "tools/tare/OutputFile.h"
 #include <fmt/format.h>
 #include <map>
@@ -79,6 +80,7 @@ Json planJson(const fb::Plan &plan) {
     for (auto *c : *checks->items())
       json["checks"]["items"].push_back({{"heads", c->heads()}, {"rank", c->rank()}, {"precision", str(c->precision())}, {"flops_per_row", c->flops_per_row()}});
   }
+  if (plan.cuda()) json["cuda"] = cudaPlanJson(plan);
   for (auto *s : *plan.states()) json["states"].push_back({{"input", s->input()}, {"output", s->output()}, {"axis", s->axis()}});
   return json;
 }
@@ -89,6 +91,7 @@ std::string planText(const Json &plan) {
   for (auto &s : plan["steps"])
     text += fmt::format("  {:>4}  {:<13} {:<40} {:<24} {}\n", number++, s["kind"].get<std::string>(), s["kernel"].get<std::string>(),
                         report::escapeTerminal(s["layer"].get<std::string>()), report::escapeTerminal(s["name"].get<std::string>()));
+  if (plan.contains("cuda")) text += cudaPlanText(plan["cuda"]);
   return text;
 }
 
@@ -102,6 +105,7 @@ Json kernelsJson(const fb::Plan &plan, const std::string &level) {
 }
 
 std::string kernelsText(const Json &kernels) {
+  if (kernels["levels"].empty()) return "no machine code for CPUs\n";
   std::string text = "machine code:\n";
   for (auto &l : kernels["levels"]) text += fmt::format("  {} {:<12} {:>10} bytes of code\n", l["taken"].get<bool>() ? "*" : " ", l["level"].get<std::string>(), l["text_bytes"].get<uint64_t>());
   text += kernels["this_machine"].is_null() ? "this machine can take none of them\n" : "this machine takes " + kernels["this_machine"].get<std::string>() + " (*)\n";
@@ -135,7 +139,7 @@ llvm::Expected<ExitCode> inspect(const Options &o, Console &console) {
   }
   if (!o.source.empty()) {
     auto text = engine->section("cuda source");
-    if (!text) return llvm::consumeError(text.takeError()), usage("this engine holds no CUDA text").inFile(o.engine).withHint("compile with --target cuda-emu");
+    if (!text) return llvm::consumeError(text.takeError()), usage("this engine holds no CUDA text").inFile(o.engine).withHint("compile with --target cuda:sm_90 or cuda-emu");
     auto kernel = cuda::sourceOf(*text, o.source);
     if (!kernel) return usage("this engine has no CUDA kernel of that name: " + o.source).inFile(o.engine).withHint("tare inspect ENGINE --kernels lists them");
     console.out(console.json ? Json{{"kernel", o.source}, {"source", *kernel}}.dump() + "\n" : *kernel);
@@ -145,22 +149,34 @@ llvm::Expected<ExitCode> inspect(const Options &o, Console &console) {
   if (!section) return section.takeError();
   const fb::Plan &plan = *fb::GetPlan(section->data()); // validated when the engine was opened
   std::string level = tare_engine_level(engine->engine.get());
-  if (o.plan || o.kernels) {
-    Json json = o.plan ? planJson(plan) : kernelsJson(plan, level);
-    console.out(console.json ? dump(json) : o.plan ? planText(json) : kernelsText(json));
+  if (o.plan) {
+    Json json = planJson(plan);
+    console.out(console.json ? dump(json) : planText(json));
     return ExitCode::Ok;
   }
   auto report = engine->report();
+  if (o.kernels) {
+    Json json = kernelsJson(plan, level);
+    std::optional<report::Cuda> reported; // kernels can be shown without a report
+    if (report) reported = report->cuda;
+    else llvm::consumeError(report.takeError());
+    if (plan.cuda()) json["cuda"] = cudaKernelsJson(plan, reported);
+    console.out(console.json ? dump(json) : kernelsText(json) + (plan.cuda() ? cudaKernelsText(json["cuda"], reported) : ""));
+    return ExitCode::Ok;
+  }
   if (!report) return report.takeError();
   Json overview = planJson(plan), kernels = kernelsJson(plan, level);
   if (console.json) {
     console.out(dump({{"model", {{"name", report->modelName}, {"sha256", report->modelSha256}}}, {"policy", report->policy}, {"zero_rate", report->zeroRate()}, {"inputs", overview["inputs"]},
-                      {"outputs", overview["outputs"]}, {"steps", overview["steps"].size()}, {"levels", kernels["levels"]}, {"this_machine", kernels["this_machine"]}}));
+                      {"outputs", overview["outputs"]}, {"steps", overview["steps"].size()}, {"levels", kernels["levels"]}, {"cuda", cudaImages(plan)}, {"this_machine", kernels["this_machine"]}}));
     return ExitCode::Ok;
   }
   std::string text = fmt::format("engine of {} ({} parameters), policy {}, {} of {} candidates pruned\n", report::escapeTerminal(report->modelName), report::grouped(report->parameters), report->policy, report->count("pruned"), report->candidates.size());
   text += signatureText("inputs\n", overview["inputs"]) + signatureText("outputs\n", overview["outputs"]);
   text += fmt::format("{} steps, {} kernels; this machine takes {}\n", overview["steps"].size(), kernels["kernels"].size(), level.empty() ? "none of the engine's levels" : level);
+  std::string images;
+  for (auto &image : cudaImages(plan)) images += (images.empty() ? "" : ", ") + image;
+  if (!images.empty()) text += "CUDA images for " + images + "\n";
   console.out(text);
   return ExitCode::Ok;
 }

@@ -1,5 +1,6 @@
 // Parsing of values from the command line (Numbers.h). In: text. Out: values or usage failures. No exceptions, no locale.
 #include "tools/tare/Numbers.h"
+#include "compiler/codegen/cuda/Toolkit.h"
 #include "compiler/graph/Checked.h"
 #include "tools/tare/Console.h"
 #include "llvm/ADT/STLExtras.h"
@@ -110,33 +111,35 @@ llvm::Expected<std::vector<NamedShape>> parseShapes(llvm::ArrayRef<std::string> 
   return shapes;
 }
 
-llvm::Expected<std::vector<std::string>> parseCpuTargets(llvm::ArrayRef<std::string> flags) {
+llvm::Expected<std::vector<std::string>> parseTargets(llvm::ArrayRef<std::string> flags) {
   static const llvm::StringRef known[] = {"x86-64-v3", "x86-64-v4", "avx512-bf16", "amx"};
-  std::set<std::string> chosen;
-  bool all = flags.empty(), inCpu = false;
+  llvm::SmallVector<llvm::StringRef> gpus;
+  for (auto &architecture : cuda::knownArchitectures()) gpus.push_back(architecture.name);
+  std::set<llvm::StringRef> chosen;
+  bool all = flags.empty();
   std::string emulator;
   for (auto &flag : flags) {
+    llvm::ArrayRef<llvm::StringRef> words = known; // what may follow the target that was begun
     llvm::SmallVector<llvm::StringRef> parts;
     llvm::StringRef(flag).split(parts, ',');
     for (size_t i = 0; i < parts.size(); i++) {
       llvm::StringRef part = parts[i];
-      bool starts = i == 0 || part == "cpu" || part.starts_with("cpu:") || part.starts_with("cuda:") || part.starts_with("cuda-emu");
-      if (starts && part == "cpu") { all = inCpu = true; continue; }
-      if (starts && (part == "cuda-emu" || part == "cuda-emu:stats")) {
-        emulator = part.str();
-        inCpu = false;
-        continue;
-      }
-      if (starts && part.consume_front("cpu:")) inCpu = true;
-      else if (starts)
-        return usage(fmt::format("--target '{}': '{}' is no target of this version", flag, part.str())).withHint("this version compiles for CPUs and the CUDA emulator: --target cpu[:" + list(known) + "], --target cuda-emu");
-      if (auto error = checkWord("--target " + flag + ": level", part, known)) return error;
-      chosen.insert(part.str());
+      bool starts = i == 0 || part == "cpu" || part.starts_with("cpu:") || part == "cuda" || part.starts_with("cuda:") || part.starts_with("cuda-emu");
+      if (starts && part == "cpu") { all = true, words = known; continue; }
+      if (starts && (part == "cuda-emu" || part == "cuda-emu:stats")) { emulator = part.str(), words = known; continue; }
+      if (starts && part.consume_front("cpu:")) words = known;
+      else if (starts && part.consume_front("cuda:")) words = gpus;
+      else if (starts && part == "cuda") return usage(fmt::format("--target '{}': cuda needs an architecture", flag)).withHint("cuda:sm_90, or several: cuda:sm_80,sm_90; known are " + list(gpus));
+      else if (starts) return usage(fmt::format("--target '{}': '{}' is no target", flag, part.str())).withHint("targets: cpu[:" + list(known) + "], cuda:sm_XX[,sm_YY], cuda-emu");
+      if (auto error = checkWord("--target " + flag + (words.data() == known ? ": level" : ": architecture"), part, words)) return error;
+      chosen.insert(part);
     }
   }
   std::vector<std::string> levels;
   for (auto level : known)
-    if (all || chosen.count(level.str())) levels.push_back(level.str());
+    if (all || chosen.count(level)) levels.push_back(level.str());
+  for (auto gpu : gpus)
+    if (chosen.count(gpu)) levels.push_back(gpu.str());
   if (!emulator.empty()) levels.push_back(emulator);
   return levels;
 }

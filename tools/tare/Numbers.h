@@ -34,8 +34,9 @@ struct NamedShape {
 /// `name=1x128[,name=AxB...]`, sizes in decimal, each name once; `flags` are the values of all repetitions of --shape.
 llvm::Expected<std::vector<NamedShape>> parseShapes(llvm::ArrayRef<std::string> flags);
 
-/// All `--target`s: `cpu`, with the levels that follow (none: all); `cuda-emu` is the last level of the result.
-llvm::Expected<std::vector<std::string>> parseCpuTargets(llvm::ArrayRef<std::string> flags);
+/// All `--target`s as CompileOptions::levels has them: `cpu`, with the levels that follow (none: all); `cuda:` with GPU architectures ("sm_90"), ascending; `cuda-emu`
+/// last. Without any: all CPU levels.
+llvm::Expected<std::vector<std::string>> parseTargets(llvm::ArrayRef<std::string> flags);
 
 /// Physical cores that this process may run on; at least 1.
 unsigned physicalCores();

@@ -32,7 +32,7 @@ void addCompileOptions(CLI::App *c, RawOptions &raw, bool checkOnly) {
   c->add_flag("--allow-large-removal", raw.largeRemoval, "Allow removing over half of the parameters or every block")->group(evidence);
 
   const char *code = "Code";
-  addRepeatable(c, "--target", raw.targets, "cpu[:LEVEL[,LEVEL...]] (levels x86-64-v3, x86-64-v4, avx512-bf16, amx; default: all) | cuda-emu[:stats] (CUDA text, run and checked on the CPU; stats: what its memory instructions cost, on stderr)")->type_name("TARGET")->group(code);
+  addRepeatable(c, "--target", raw.targets, "cpu[:LEVEL[,LEVEL...]] (levels x86-64-v3, x86-64-v4, avx512-bf16, amx; default: all) | cuda:sm_XX[,sm_YY...] (sm_80 to sm_121; needs a CUDA Toolkit, or clang-19 for PTX) | cuda-emu[:stats] (CUDA text, run and checked on the CPU; stats: what its memory instructions cost, on stderr)")->type_name("TARGET")->group(code);
   text("--precision", raw.precision, "f32 (default), or f16, bf16: GEMMs and attention of CUDA targets on tensor cores, sums in f32", "NAME")->group(code);
   text("--threads", raw.threads, "Threads of the compiler (default: physical cores)", "N")->group(code);
   text("--fold-limit", raw.foldLimit, "Bytes a folded constant may add (default 1M)", "BYTES")->group(code);
@@ -43,7 +43,7 @@ void addCompileOptions(CLI::App *c, RawOptions &raw, bool checkOnly) {
   text("--emit-config", raw.emitConfig, "Write the engine's configuration as YAML", "FILE")->group(outputs);
   text("--emit-onnx", raw.emitOnnx, "Write the source graph with the removals applied", "FILE")->group(outputs);
   text("--depfile", raw.depfile, "Write a Makefile rule with every file that was read", "FILE")->group(outputs);
-  text("--cache-dir", raw.cacheDir, "Keep engines by cache key and reuse them", "DIR")->group(outputs);
+  text("--cache-dir", raw.cacheDir, "Keep engines by cache key, and compiled CUDA kernels, and reuse them", "DIR")->group(outputs);
   addRepeatable(c, "--fail-on", raw.failOn, "Exit 4 when a candidate is: rejected, frozen, kept-dense (comma-separated)")->type_name("LIST")->group(outputs);
   if (!checkOnly) text("--sign", raw.sign, "Sign the engine with this Ed25519 private key (PEM)", "KEY")->group(outputs);
   if (!checkOnly) c->add_flag("--verify", raw.verify, "Run engine and source side by side before the engine is written")->group(outputs);
@@ -95,16 +95,16 @@ static llvm::Error fillOptions(const RawOptions &raw, CompileOptions &o) {
       auto glob = llvm::GlobPattern::create(text);
       if (!glob) return usage(fmt::format("{} '{}' is no glob: {}", flag, text, llvm::toString(glob.takeError()))).withHint("`*` stands for any text, `[` needs a `]`");
     }
-  auto levels = parseCpuTargets(raw.targets);
+  auto levels = parseTargets(raw.targets);
   if (!levels) return levels.takeError();
   o.levels = *levels;
   if (!raw.precision.empty()) {
     if (auto error = checkWord("--precision", raw.precision, {"f32", "f16", "bf16"})) return error;
     o.precision = raw.precision;
-    bool cuda = llvm::any_of(o.levels, [](llvm::StringRef level) { return level.starts_with("cuda"); });
+    bool cuda = llvm::any_of(o.levels, [](llvm::StringRef level) { return level.starts_with("cuda") || level.starts_with("sm_"); });
     if (o.precision != "f32" && !cuda)
       return usage(fmt::format("--precision {}: code for CPUs computes in f32, and no CUDA target is asked for", o.precision))
-          .withHint("leave it out, or add a target that has tensor cores: --target cpu,cuda-emu (its CPU code still computes in f32)");
+          .withHint("leave it out, or add a target that has tensor cores: --target cpu,cuda:sm_90 (its CPU code still computes in f32)");
   }
   for (auto &pass : raw.disabled) {
     std::vector<llvm::StringRef> optional; // a pass that runs twice is one name

@@ -7,6 +7,8 @@
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
 #include "passes/Passes.h"
+#include "runtime/EngineReader.h"
+#include "runtime/engine_generated.h"
 #include "runtime/tare.hpp"
 #include "test/support/TempDir.h"
 #include "gtest/gtest.h"
@@ -175,6 +177,50 @@ TEST_F(Writer, LinkedStateTokenByTokenEqualsTheWholePass) {
   EXPECT_THROW(linked.run(), api::Failure); // the cache is full
   // A second context that is linked in the middle of nothing sees the rows that the first pass wrote: compare through the unlinked output.
   EXPECT_EQ(floats(whole.output("present")), expected(x));
+}
+
+TEST_F(Writer, CudaLaunchesSayWhatEachKernelGets) {
+  cuda::Program program;
+  auto kernels = cuda::printKernels(*module);
+  ASSERT_TRUE(static_cast<bool>(kernels)) << llvm::toString(kernels.takeError());
+  program.kernels = std::move(*kernels);
+  ASSERT_EQ(program.kernels.size(), 3u);
+  program.images = {{"sm_80", {"\x7f" "ELF one", "\x7f" "ELF two", std::string(100, 'x')}, {}}, {"compute_80", {std::string("ptx\0", 4), std::string("ptx\0", 4), std::string("ptx\0", 4)}, {}}};
+  contents.cuda = &program;
+  contents.code.clear(); // CUDA alone is an engine, too
+  write(dir.path("e.tare"));
+  auto file = EngineFile::open(dir.path("e.tare").c_str(), true);
+  ASSERT_TRUE(static_cast<bool>(file));
+  const fb::Plan &plan = *fb::GetPlan(file->find(format::SectionKind::Plan)->data);
+  EXPECT_EQ(plan.code()->size(), 0u);
+  ASSERT_NE(plan.cuda(), nullptr);
+  EXPECT_EQ(plan.cuda()->precision()->str(), "f32");
+  auto dim = [&](uint32_t index) { return plan.dims()->Get(index)->text()->str(); };
+  auto launch = [&](uint32_t i) {
+    auto *l = plan.cuda()->launches()->Get(i);
+    std::string text = plan.cuda()->kernels()->Get(l->kernel())->name()->str() + " (" + dim(l->grid()->Get(0)) + ", " + dim(l->grid()->Get(1)) + ", " + dim(l->grid()->Get(2)) + ")";
+    for (auto *a : *l->arguments()) text += std::string(" ") + fb::EnumNameCudaArgumentKind(a->kind()) + ":" + (a->kind() == fb::CudaArgumentKind::Dim ? dim(a->value()) : std::to_string(a->value()));
+    return text;
+  };
+  ASSERT_EQ(plan.cuda()->launches()->size(), 3u);
+  // The kernels' parameters, in order: x, mask, y and two symbols; x, W, residual, y and two symbols; past, new rows, present, symbols, then the two capacities.
+  for (auto [i, arguments] : {std::pair(0u, "Buffer:0 Buffer:1 Buffer:2 Dim:b Dim:n"), std::pair(1u, "Buffer:0 Buffer:1 Buffer:2 Buffer:3 Dim:b Dim:n")}) {
+    std::string text = launch(i);
+    EXPECT_TRUE(llvm::StringRef(text).ends_with(std::string(", 1) ") + arguments)) << text;
+  }
+  std::string append = launch(2);
+  EXPECT_NE(append.find("Buffer:0 Buffer:1 Buffer:2 "), std::string::npos) << append;
+  EXPECT_NE(append.find("capacity.input.0"), std::string::npos) << append;
+  EXPECT_LT(append.find("Dim:past"), append.find("Dim:capacity")) << append;
+  for (uint32_t i = 0; i < 3; ++i) EXPECT_EQ(plan.cuda()->launches()->Get(i)->step(), i);
+  auto *image = plan.cuda()->images()->Get(0);
+  EXPECT_EQ(image->arch()->str(), "sm_80");
+  const Section &module = file->sections()[image->section()];
+  EXPECT_EQ(module.kind, format::SectionKind::CudaModule);
+  for (uint32_t k = 0; k < 3; ++k)
+    EXPECT_EQ(std::string(reinterpret_cast<const char *>(module.data) + image->offsets()->Get(k), image->sizes()->Get(k)), program.images[0].binaries[k]);
+  EXPECT_EQ(module.offset % 64, 0u);
+  EXPECT_EQ(image->offsets()->Get(1), 64u);
 }
 
 TEST_F(Writer, BytesAreTheSameEverywhere) {

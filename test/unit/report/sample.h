@@ -34,6 +34,7 @@ inline tare::report::Report sampleReport() {
   r.heatmap = {{"layers.0", {0.41, ""}, {1.2, ""}, {0.07, ""}}, {"layers.1", {std::nullopt, "not finite"}, {0.0, ""}, {0.0, ""}}};
   r.graph = {{"layers.1.pos_enc", "position_encoding_enhancer", "pruned", 12}, {"layers.1", "", "", 40}};
   r.idsBelow = {{"input_ids", 260}};
+  r.cuda = {"NVRTC 13.0", "f32", "", {"sm_80", "compute_80"}, {{kHostile, "gemm", 18432, {{"sm_80", 128, 16, 8, 4, 12}}}, {"row_f32", "row", 0, {}}}};
   r.warnings = {"a declared shape differs"};
   return r;
 }

@@ -1,0 +1,150 @@
+"""--target cuda:... under bad circumstances: unknown architectures, no compiler, one that is too old, broken or refuses our text; damaged images. In: TARE, TARE_DATA. The
+compilers here are scripts with nvcc's manners, so that the tests need no CUDA; what they make is no cubin but looks like one.
+"""
+import json
+import stat
+import unittest
+
+from harness import Case, DATA, tare
+
+MODEL = DATA / "bert-tiny"
+NONE = {"TARE_NVRTC": "none", "TARE_NVCC": "none", "TARE_CLANG": "none"}
+# Arguments: ... SOURCE -o RESULT. LOG gets a line per compile.
+SCRIPT = """#!/bin/sh
+case "$1" in
+--version) echo "Cuda compilation tools, release @VERSION@, V@VERSION@.1"; exit 0 ;;
+--list-gpu-arch) printf '@KNOWN@'; exit 0 ;;
+esac
+for word; do case "$word" in -arch=*) arch=${word#-arch=} ;; *.cu) source=$word ;; esac; result=$word; done
+name=$(sed -n 's/.*TARE_[A-Z]*KERNEL([0-9]*) *\\([a-z0-9_]*\\)(.*/\\1/p' "$source" | tail -1)
+echo "$arch $name" >>'@LOG@'
+@BODY@
+"""
+GOOD = """
+case "$arch" in sm_*) printf '\\177ELF %s' "$name" >"$result" ;; *) echo ".visible .entry $name ($arch)" >"$result" ;; esac
+spill=0
+case "$name" in gemm_*) spill=12 ;; esac
+cat <<EOF
+ptxas info    : Compiling entry function '$name' for '$arch'
+    0 bytes stack frame, $spill bytes spill stores, 0 bytes spill loads
+ptxas info    : Used 77 registers, used 1 barriers
+EOF
+"""
+
+
+class Cuda(Case):
+    def setUp(self):
+        super().setUp()
+        self.scratch, self.log = self.folder / "tmp", self.folder / "log"
+        self.scratch.mkdir()
+        self.log.touch()
+
+    def fake(self, body=GOOD, version="13.0", known="compute_80 compute_90 compute_120"):
+        path = self.folder / "nvcc"
+        text = SCRIPT.replace("@BODY@", body).replace("@LOG@", str(self.log)).replace("@VERSION@", version).replace("@KNOWN@", known.replace(" ", "\\n") + "\\n")
+        path.write_text(text)
+        path.chmod(path.stat().st_mode | stat.S_IXUSR)
+        return {**NONE, "TARE_NVCC": str(path), "TMPDIR": str(self.scratch)}
+
+    def compiled(self, environment, *flags, target="cuda:sm_80,sm_90", name="e.tare"):
+        out = tare("compile", MODEL, "-o", self.folder / name, "--target", target, *flags, env=environment)
+        self.assertEqual(out.returncode, 0, out.stderr)
+        return out
+
+    def fails(self, environment, *said, target="cuda:sm_90"):
+        """Exit 5, one error, the old output as it was."""
+        out = tare("compile", MODEL, "-o", self.output, "--target", target, "--quiet", env={"TMPDIR": str(self.scratch), **environment})
+        self.assertEqual(out.returncode, 5, out.stderr)
+        self.assertEqual(out.stderr.count("error:"), 1 + sum(word.count("error:") for word in said), out.stderr)
+        for words in said:
+            self.assertIn(words, out.stderr)
+        self.assertEqual(self.output.read_bytes(), b"an engine of yesterday")
+        return out
+
+    def test_architectures(self):
+        compile = ["compile", MODEL, "-o", self.output, "--target"]
+        self.refused(2, "architecture 'sm_75' is not known; it takes sm_80, sm_86", *compile, "cuda:sm_75")
+        self.refused(2, "architecture 'sm_9O' is not known", *compile, "cpu,cuda:sm_80,sm_9O", hint="did you mean sm_90?")
+        self.refused(2, "cuda needs an architecture", *compile, "cpu,cuda", hint="cuda:sm_90")
+        self.refused(2, "architecture 'x86-64-v3' is not known", *compile, "cuda:sm_80,x86-64-v3")
+
+    def test_no_compiler(self):
+        out = self.fails(NONE, "the target cuda needs a compiler of CUDA text, and there is none")
+        for word in ["CUDA Toolkit", "CUDA_HOME", "apt install clang-19"]:
+            self.assertIn(word, out.stderr)
+        self.fails({**NONE, "TARE_CLANG": "/nonexistent"}, "the compiler that TARE_CLANG names is not there")
+        self.fails({**NONE, "TARE_NVCC": "/nonexistent"}, "the compiler that TARE_NVCC names is not there")
+        self.fails({**NONE, "TARE_NVRTC": "/nonexistent.so"}, "TARE_NVRTC names a library that cannot be loaded")
+        self.fails({**NONE, "TARE_NVRTC": "libm.so.6"}, "this NVRTC is older than CUDA 11.2")
+        self.fails({**NONE, "TARE_NVCC": "/bin/false"}, "nvcc does not say its version (status 1)", "TARE_NVCC=none")
+        self.assertEqual(list(self.scratch.iterdir()), [])
+
+    def test_too_old(self):
+        out = self.fails(self.fake(version="11.0", known="compute_70 compute_80"), "nvcc 11.0 cannot compile for sm_90; it knows sm_70, sm_80", target="cuda:sm_80,sm_90")
+        self.assertIn("CUDA Toolkit 11.8 or later", out.stderr)
+        self.assertEqual(self.log.read_text(), "")
+
+    def test_a_text_that_does_not_compile_is_kept(self):
+        self.fails(self.fake(body='echo "in file"; echo "kernel.cu(7): error: no such template"; exit 2'), "nvcc 13.0 failed on the generated kernel", "kernel.cu(7): error: no such template")
+        kept = [p for p in self.scratch.iterdir()]
+        self.assertEqual(len(kept), 1)
+        self.assertEqual((kept[0] / "log").read_text(), "in file\nkernel.cu(7): error: no such template\n")
+        text, = kept[0].glob("*.cu")
+        self.assertIn("TARE_KERNEL(128) " + text.stem, text.read_text())
+        out = self.fails(self.fake(body='echo hello >"$result"'), "the result is neither a cubin nor PTX of this kernel")
+        self.assertIn("are kept in", out.stderr)
+        self.fails(self.fake(body="exit 0"), "the compiler left no result")
+
+    def test_engine_report_and_spills(self):
+        environment = self.fake()
+        out = self.compiled(environment, "--report", self.folder / "r.json")
+        report = json.loads((self.folder / "r.json").read_text())
+        self.assertEqual(report["targets"], ["cuda:sm_80,sm_90"])
+        cuda = report["cuda"]
+        self.assertEqual((cuda["toolkit"], cuda["images"]), ("nvcc 13.0", ["sm_80", "sm_90", "compute_80"]))
+        gemm = next(k for k in cuda["kernels"] if k["kind"] == "gemm")
+        self.assertEqual([r["architecture"] for r in gemm["resources"]], ["sm_80", "sm_90"])
+        self.assertEqual((gemm["resources"][0]["registers"], gemm["resources"][0]["spill_store_bytes"]), (77, 12))
+        self.assertIn(f"warning: {gemm['name']} spills registers on sm_80: 12 bytes stored, 0 loaded", out.stderr)
+        self.assertTrue(any(f"{gemm['name']} spills registers on sm_90" in w for w in report["warnings"]))
+        self.assertFalse(any("row_" in w for w in report["warnings"]))
+        shown = json.loads(tare("inspect", self.folder / "e.tare", "--kernels", "--json").stdout)
+        self.assertEqual(shown["levels"], [])
+        self.assertEqual([i["architecture"] for i in shown["cuda"]["images"]], ["sm_80", "sm_90", "compute_80"])
+        self.assertEqual({k["name"]: k["resources"] for k in shown["cuda"]["kernels"]}, {k["name"]: k["resources"] for k in cuda["kernels"]})
+        text = tare("inspect", self.folder / "e.tare", "--kernels", "--source", gemm["name"])
+        self.assertIn("TARE_KERNEL(128) " + gemm["name"], text.stdout)
+        self.assertEqual(list(self.scratch.iterdir()), [])
+
+    def test_cache_and_determinism(self):
+        environment = self.fake()
+        self.compiled(environment, "--threads", "1", name="a.tare")
+        made = sorted(self.log.read_text().split("\n"))
+        self.compiled(environment, "--threads", "3", "--cache-dir", self.folder / "cache", name="b.tare")
+        self.assertEqual(sorted(self.log.read_text().split("\n")[len(made) - 1:]), made)
+        for entry in (self.folder / "cache").glob("*.tare"):
+            entry.unlink() # the engine itself is cached, too
+        self.log.write_text("")
+        out = self.compiled(environment, "--cache-dir", self.folder / "cache", name="c.tare")
+        self.assertEqual(self.log.read_text(), "")
+        self.assertIn(f"0 images compiled, {len(made) - 1} from the cache", out.stderr)
+        for name in ["b.tare", "c.tare"]:
+            self.assertEqual((self.folder / name).read_bytes(), (self.folder / "a.tare").read_bytes())
+        def key(target, environment):
+            return tare("compile", MODEL, "--target", target, "--print-cache-key", env=environment).stdout
+
+        keys = {key("cuda:sm_80", environment), key("cuda:sm_90", environment)}
+        keys.add(key("cuda:sm_80", self.fake(version="13.1"))) # another compiler, other bytes
+        self.assertEqual(len(keys), 3)
+
+    def test_a_damaged_image_is_refused(self):
+        self.compiled(self.fake(), target="cpu:x86-64-v3,cuda:sm_80")
+        engine = bytearray((self.folder / "e.tare").read_bytes())
+        engine[engine.index(b"\x7fELF row_") + 6] ^= 1
+        (self.folder / "e.tare").write_bytes(engine)
+        self.refused(3, "hash mismatch: section cuda module was changed", "verify", self.folder / "e.tare")
+        self.refused(3, "hash mismatch: section cuda module was changed", "inspect", self.folder / "e.tare")
+
+
+if __name__ == "__main__":
+    unittest.main()
