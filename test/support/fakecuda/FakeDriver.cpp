@@ -101,7 +101,7 @@ FAKE cuInit(unsigned) {
 }
 FAKE cuDriverGetVersion(int *version) {
   ENTER("cuDriverGetVersion", false);
-  *version = static_cast<int>(world().settings["driver"]);
+  *version = static_cast<int>(world().settings["version"]);
   return 0;
 }
 FAKE cuGetErrorName(Code code, const char **name) {

@@ -11,7 +11,7 @@ extern "C" {
 struct FakeCuda {
   /// Forgets the log and misuses and takes the settings of the environment again. What is held stays held.
   void (*reset)();
-  /// capability (90), driver (12040), devices (1), memory (bytes), fail_at (number of the call from 1, 0: none), fail_with (CUresult, 999), cubin_refused, ptx_refused.
+  /// capability (90), version (of the driver, 12040), devices (1), memory (bytes), fail_at (number of the call from 1, 0: none), fail_with (CUresult, 999), cubin_refused, ptx_refused.
   void (*set)(const char *key, int64_t value);
   void (*kernels)(const char *library);
   const char *(*log)();   ///< one call a line, "name arguments", since the reset

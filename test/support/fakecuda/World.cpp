@@ -26,7 +26,7 @@ World::~World() {
 }
 
 void World::reset() {
-  settings = {{"capability", 90}, {"driver", 12040}, {"devices", 1}, {"memory", int64_t(1) << 32}, {"fail_at", 0}, {"fail_with", 999}, {"cubin_refused", 0}, {"ptx_refused", 0}};
+  settings = {{"capability", 90}, {"version", 12040}, {"devices", 1}, {"memory", int64_t(1) << 32}, {"fail_at", 0}, {"fail_with", 999}, {"cubin_refused", 0}, {"ptx_refused", 0}};
   for (auto &[key, value] : settings) {
     std::string name = "FAKE_CUDA_" + key;
     for (char &c : name) c = static_cast<char>(toupper(c));

@@ -75,9 +75,9 @@ TEST_F(CudaErrors, NoDriverNoDeviceOldDriver) {
   setenv("TARE_LIBCUDA", TARE_FAKE_CUDA, 1);
   fake->set("devices", 0);
   says(take(), {"5 ", "CUDA_ERROR_NO_DEVICE"});
-  fake->set("devices", 1), fake->set("driver", 11020);
+  fake->set("devices", 1), fake->set("version", 11020);
   says(take(), {"5 the CUDA driver is too old", "for CUDA 11.2", "CUDA 11.4 or later is needed"});
-  fake->set("driver", 11040); // knows every function, but not sm_90
+  fake->set("version", 11040); // knows every function, but not sm_90
   says(take(), {"5 the CUDA driver is too old", "for CUDA 11.4", "sm_90 code needs 11.8"});
   fake->set("capability", 86);
   EXPECT_EQ(take(), "cuda:compute_80"); // .version 7.4 is CUDA 11.4
