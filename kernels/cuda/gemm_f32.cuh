@@ -52,6 +52,26 @@ template <class W> TARE_DEVICE void gemm_f32_load(global<const float> a, i64 lda
   }
 }
 
+/// sum += the product of one slice in shared memory: rows ty + 8 i, columns 4 tx .. 4 tx + 3 of the tile.
+template <class W> TARE_DEVICE void gemm_f32_slice(shared<float> at, shared<W> bt, u32 ty, u32 tx, float (&sum)[8][4]) {
+#pragma unroll
+  for (u32 d = 0; d < GemmF32::kDepth; d += 4) {
+    vec<float, 4> x[8];
+#pragma unroll
+    for (u32 i = 0; i < 8; ++i) x[i] = at.template readVector<4>((ty + 8 * i) * GemmF32::kPitch + d);
+#pragma unroll
+    for (u32 e = 0; e < 4; ++e) {
+      const vec<W, 4> y = bt.template readVector<4>((d + e) * GemmF32::kColumns + 4 * tx);
+#pragma unroll
+      for (u32 j = 0; j < 4; ++j) {
+        const float w = to_float(y[j]);
+#pragma unroll
+        for (u32 i = 0; i < 8; ++i) sum[i][j] = fma32(x[i][e], w, sum[i][j]);
+      }
+    }
+  }
+}
+
 /// The tile at (row, column). `epilogue(row, column, sum)` gives the result of each element inside the matrix. Ends with a barrier behind all reads of shared memory.
 template <class W, class Out, class Epilogue>
 TARE_DEVICE void gemm_f32_tile(global<const float> a, i64 lda, global<const W> b, global<Out> out, i64 m, i64 n, i64 k, i64 row, i64 column, Epilogue epilogue) {
@@ -70,22 +90,7 @@ TARE_DEVICE void gemm_f32_tile(global<const float> a, i64 lda, global<const W> b
     cp_async_commit();
     const shared<float> at = as(s);
     const shared<W> bt = bs(s);
-#pragma unroll
-    for (u32 d = 0; d < GemmF32::kDepth; d += 4) {
-      vec<float, 4> x[8];
-#pragma unroll
-      for (u32 i = 0; i < 8; ++i) x[i] = at.template readVector<4>((ty + 8 * i) * GemmF32::kPitch + d);
-#pragma unroll
-      for (u32 e = 0; e < 4; ++e) {
-        const vec<W, 4> y = bt.template readVector<4>((d + e) * GemmF32::kColumns + 4 * tx);
-#pragma unroll
-        for (u32 j = 0; j < 4; ++j) {
-          const float w = to_float(y[j]);
-#pragma unroll
-          for (u32 i = 0; i < 8; ++i) sum[i][j] = fma32(x[i][e], w, sum[i][j]);
-        }
-      }
-    }
+    gemm_f32_slice(at, bt, ty, tx, sum);
   }
   sync_threads(); // before the next tile is loaded
   const i64 c = column + 4 * tx;

@@ -14,6 +14,12 @@ template <class T> TARE_DEVICE T warp_max(T v) {
   return v;
 }
 
+/// The same with any commutative `combine(a, b)`.
+template <class T, class Combine> TARE_DEVICE T warp_fold(T v, Combine combine) {
+  for (u32 m = 16; m; m /= 2) v = combine(v, shuffle_xor(v, m));
+  return v;
+}
+
 /// Statistics of one row of `columns` elements `x(j)`, each lane taking every 32nd: mean and 1/sqrt(variance + epsilon), two passes (ONNX LayerNormalization).
 struct Moments {
   float mean, factor;

@@ -20,6 +20,12 @@ TARE_DEVICE i64 row_of_warp(i64 rows) {
   return row < rows ? row : -1;
 }
 
+/// Calls `body(i)` for each i in [0, count) as a whole warp, whose lanes share the work.
+template <class Body> TARE_DEVICE void warp_each(i64 count, Body body) {
+  const i64 i = row_of_warp(count);
+  if (i >= 0) body(i);
+}
+
 /// y(j) = (x(j) - mean) factor scale(j) + bias(j) for each row; `x(row, j)` is called once per element where kKept columns fit shared memory (0: three times).
 template <int kKept, class X, class Y> TARE_DEVICE void layer_norm_rows(i64 rows, i64 columns, float epsilon, X x, Y y) {
   const i64 row = row_of_warp(rows);

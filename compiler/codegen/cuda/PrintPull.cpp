@@ -144,16 +144,30 @@ std::string Printer::pullReduce(graph::ReduceOp op, Indices indices) {
                   : "(1ull << " + std::to_string(width - 1) + ") - 1") +
            ")";
   };
-  auto fold = [&](const std::string &init,
+  // `combine` puts two partial results together; with `lanes` each lane has taken every 32nd element.
+  auto fold = [&](const std::string &init, B combine,
                   llvm::function_ref<std::string(const std::string &, const std::string &)> step) {
     std::string acc = fresh("s");
     line(type + " " + acc + " = " + init + ";");
-    nest(reduced, [&](Indices at) { line(acc + " = " + step(acc, this->element(x, inputIndices(at))) + ";"); });
-    return acc;
+    auto one = [&](Indices at) { line(acc + " = " + step(acc, this->element(x, inputIndices(at))) + ";"); };
+    if (!lanes) {
+      nest(reduced, one);
+      return acc;
+    }
+    std::string n = fresh("n");
+    open("for (i64 " + n + " = lane_index(); " + n + " < " + dimText(elementCount(reduced)) + "; " + n + " += 32) {");
+    one(delinearise(n, reduced));
+    close();
+    return named(type, "warp_fold(" + acc + ", [](" + type + " a, " + type + " b) { return " +
+                           (combine == B::Max   ? "max_of(a, b)"
+                            : combine == B::Min ? "min_of(a, b)"
+                            : combine == B::Mul ? "a * b"
+                                                : "a + b") +
+                           "; })");
   };
   std::string zero = isFloat ? number(wide, 0) : "0";
   auto sumOf = [&](llvm::function_ref<std::string(const std::string &)> term) {
-    return fold(zero, [&](const std::string &sum, const std::string &v) {
+    return fold(zero, B::Add, [&](const std::string &sum, const std::string &v) {
       return (isFloat ? "" : "static_cast<" + type + ">(") + sum + " + " + term(v) + (isFloat ? "" : ")");
     });
   };
@@ -177,7 +191,7 @@ std::string Printer::pullReduce(graph::ReduceOp op, Indices indices) {
     return unary(graph::UnaryKind::Log, sumOf(same), element);
   case K::LogSumExp: {
     std::string most =
-        fold(extreme(true), [&](const std::string &m, const std::string &v) { return binary(B::Max, m, v, element); });
+        fold(extreme(true), B::Max, [&](const std::string &m, const std::string &v) { return binary(B::Max, m, v, element); });
     std::string shift =
         named(type, "absolute(" + most + ") == " + number(wide, INFINITY) + " ? " + zero + " : " + most);
     std::string sum = sumOf(
@@ -185,13 +199,13 @@ std::string Printer::pullReduce(graph::ReduceOp op, Indices indices) {
     return binary(B::Add, unary(graph::UnaryKind::Log, sum, element), shift, element);
   }
   case K::Max:
-    return fold(extreme(true),
+    return fold(extreme(true), B::Max,
                 [&](const std::string &m, const std::string &v) { return binary(B::Max, m, v, element); });
   case K::Min:
-    return fold(extreme(false),
+    return fold(extreme(false), B::Min,
                 [&](const std::string &m, const std::string &v) { return binary(B::Min, m, v, element); });
   case K::Prod:
-    return fold(isFloat ? number(wide, 1) : "1",
+    return fold(isFloat ? number(wide, 1) : "1", B::Mul,
                 [&](const std::string &p, const std::string &v) { return binary(B::Mul, p, v, element); });
   case K::ArgMax:
   case K::ArgMin: {
@@ -232,33 +246,36 @@ std::string Printer::pullCumSum(graph::CumSumOp op, Indices indices) {
   return acc;
 }
 
+SmallVector<Index> Printer::operandIndices(graph::MatmulOp op, Value operand, Indices batch, const Index &first,
+                                           const Index &second) {
+  Dims own = graph::dimsOf(operand), dims = graph::dimsOf(op.getResult());
+  SmallVector<Index> at;
+  size_t lead = own.size() > 2 ? own.size() - 2 : 0;
+  for (size_t i = 0; i < lead; ++i) {
+    Index index = batch[batch.size() - lead + i];
+    if (own[i].isConstant(1))
+      index = "0";
+    else if (!(own[i] == dims[batch.size() - lead + i]))
+      index = named("i64", dim(own[i]) + " == 1 ? 0 : " + index, "i");
+    at.push_back(index);
+  }
+  if (!first.empty()) at.push_back(first);
+  if (!second.empty()) at.push_back(second);
+  return at;
+}
+
 /// A product element as a dot product: for types and forms that no tile takes.
 std::string Printer::pullMatmul(graph::MatmulOp op, Indices indices) {
-  Dims l = graph::dimsOf(op.getLhs()), r = graph::dimsOf(op.getRhs()), dims = graph::dimsOf(op.getResult());
-  Type element = elementType(op.getResult());
-  std::string type = scalarType(element), acc = fresh("s");
+  Dims l = graph::dimsOf(op.getLhs()), r = graph::dimsOf(op.getRhs());
+  std::string type = scalarType(elementType(op.getResult())), acc = fresh("s");
   bool hasRow = l.size() > 1, hasColumn = r.size() > 1;
-  size_t batch = indices.size() - hasRow - hasColumn;
-  auto side = [&](ArrayRef<Dim> own, const Index &first, const Index &second) {
-    SmallVector<Index> at;
-    size_t lead = own.size() > 2 ? own.size() - 2 : 0;
-    for (size_t i = 0; i < lead; ++i) {
-      Index index = indices[batch - lead + i];
-      if (own[i].isConstant(1))
-        index = "0";
-      else if (!(own[i] == dims[batch - lead + i]))
-        index = named("i64", dim(own[i]) + " == 1 ? 0 : " + index, "i");
-      at.push_back(index);
-    }
-    if (!first.empty()) at.push_back(first);
-    if (!second.empty()) at.push_back(second);
-    return at;
-  };
-  Index row = hasRow ? indices[batch] : Index(), column = hasColumn ? indices.back() : Index();
+  size_t lead = indices.size() - hasRow - hasColumn;
+  Indices batch = indices.take_front(lead);
+  Index row = hasRow ? indices[lead] : Index(), column = hasColumn ? indices.back() : Index();
   line(type + " " + acc + " = 0;");
   nest(l.back(), [&](Indices k) {
-    std::string x = this->element(op.getLhs(), side(l, row, k[0])),
-                y = this->element(op.getRhs(), side(r, k[0], column));
+    std::string x = this->element(op.getLhs(), operandIndices(op, op.getLhs(), batch, row, k[0])),
+                y = this->element(op.getRhs(), operandIndices(op, op.getRhs(), batch, k[0], column));
     line(acc + " = " +
          (type == "float" ? "fma32(" + x + ", " + y + ", " + acc + ")"
                           : "static_cast<" + type + ">(" + acc + " + " + x + " * " + y + ")") +

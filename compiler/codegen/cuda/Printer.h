@@ -38,6 +38,7 @@ public:
   explicit Printer(unsigned depth = 1) : depth(depth) { memos.emplace_back(); }
 
   llvm::DenseMap<mlir::Value, Memory> memory;
+  bool lanes = false; ///< a reduction is shared by the lanes of a warp, which all get its result
   bool flat = false; ///< one linear index for every tensor of more than one element
   std::string text;  ///< the lines so far
 
@@ -64,6 +65,9 @@ public:
   Index linear(Indices indices, llvm::ArrayRef<Dim> dims);
   llvm::SmallVector<Index> delinearise(const Index &index, llvm::ArrayRef<Dim> dims);
   llvm::SmallVector<Index> broadcast(mlir::Value operand, Indices indices, llvm::ArrayRef<Dim> dims);
+  /// Where a product reads one of its operands: `first` and `second` are its last two indices (empty where it has none).
+  llvm::SmallVector<Index> operandIndices(graph::MatmulOp op, mlir::Value operand, Indices batch, const Index &first,
+                                          const Index &second);
   llvm::SmallVector<Index> reshapeIndices(Indices indices, llvm::ArrayRef<Dim> from, llvm::ArrayRef<Dim> to);
 
 private:
