@@ -153,7 +153,10 @@ Result<void> CudaDevice::loadKernel(uint32_t number, const fb::CudaImage &from) 
     Error error = driver.error(code, "the CUDA driver does not take a kernel");
     log[sizeof log - 1] = 0, log[strcspn(log, "\r\n")] = 0;
     size_t said = strlen(error.detail);
-    snprintf(error.detail + said, sizeof error.detail - said, "; kernel %.80s, %s code, GPU sm_%d%s%s", kernel.name()->c_str(), from.arch()->c_str(), capability, log[0] ? ": " : "", log);
+    int version = CudaArchitecture::of(from.arch()->c_str()).isPtx ? versionOfPtx(reinterpret_cast<const char *>(data)) : 0;
+    char needs[48] = {0};
+    if (version > driver.version) snprintf(needs, sizeof needs, ", which needs CUDA %d.%d", version / 1000, version % 1000 / 10);
+    snprintf(error.detail + said, sizeof error.detail - said, "; kernel %.80s, %s code%s, GPU sm_%d%s%s", kernel.name()->c_str(), from.arch()->c_str(), needs, capability, log[0] ? ": " : "", log);
     return error;
   }
   modules.push_back(module);

@@ -15,6 +15,8 @@ from npz import int64, npy, write_npz  # noqa: E402
 
 TARE, TARE_RUN, ENGINE, FAKE, KERNELS = (os.environ[name] for name in ("TARE", "TARE_RUN", "ENGINE", "FAKE", "KERNELS"))
 CUDA_MODULE = 11  # runtime/format.h SectionKind
+IMAGES = [i["architecture"] for i in json.loads(subprocess.run([TARE, "inspect", ENGINE, "--kernels", "--json"], check=True, capture_output=True, text=True).stdout)["cuda"]["images"]]
+OWN = IMAGES[0]  # of a GPU with sm_90: the cubin, or the PTX where there was no toolkit to make one
 
 
 class CudaCommandLine(unittest.TestCase):
@@ -53,10 +55,10 @@ class CudaCommandLine(unittest.TestCase):
         self.assertEqual(self.taken(), "x86-64-v3")
         self.assertEqual(self.log, "")  # no driver was touched
         self.assertEqual(self.taken("--target", "cpu", driver="/nowhere"), "x86-64-v3")
-        self.assertEqual(self.taken("--target", "cuda"), "cuda:sm_90")
+        self.assertEqual(self.taken("--target", "cuda"), f"cuda:{OWN}")
         self.assertIn("cuLaunchKernel", self.log)
-        self.assertEqual(self.taken("--target", "cuda:sm_90", tool=(TARE_RUN,)), "cuda:sm_90")
-        self.assertEqual(self.taken("--target", "cuda", capability=120), "cuda:compute_90")
+        self.assertEqual(self.taken("--target", f"cuda:{OWN}", tool=(TARE_RUN,)), f"cuda:{OWN}")
+        self.assertEqual(self.taken("--target", "cuda", capability=120, version=13000), "cuda:compute_90")
 
     def test_what_is_missing(self):
         self.refused(5, "no CUDA driver", "--target cpu", driver="/nowhere")
@@ -65,7 +67,6 @@ class CudaCommandLine(unittest.TestCase):
         self.refused(5, "no code for this GPU", "is sm_80", "cuda:sm_80", capability=80)
         self.refused(5, "asked for: sm_90", capability=100, target=("--target", "cuda:sm_90"))
         self.refused(7, "the GPU's memory does not hold the weights", memory=100000)
-        self.refused(7, "out of device memory", memory=8 << 20)
 
     def test_a_tampered_cubin_is_refused(self):
         data = bytearray(pathlib.Path(ENGINE).read_bytes())
@@ -81,7 +82,7 @@ class CudaCommandLine(unittest.TestCase):
 
     def test_bench_and_verify(self):
         code, result = self.run_tool(TARE, "bench", ENGINE, "--shape", "input_ids=1x2", "--repeat", "1", "--target", "cuda")
-        self.assertEqual((code, result["isa"]), (0, "cuda:sm_90"), result)
+        self.assertEqual((code, result["isa"]), (0, f"cuda:{OWN}"), str(result)[:300])
         self.assertGreater(sum(step["ms"] > 0 for step in result["steps"]), 40)
         code, result = self.run_tool(TARE, "verify", ENGINE)
         self.assertEqual((code, [t["target"] for t in result["targets"]]), (0, ["cpu", "cuda"]), result)

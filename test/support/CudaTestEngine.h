@@ -8,7 +8,7 @@ namespace tare::test {
 /// Images by architecture; "FAKE sm_90 ..." stands for a cubin, PTX is what a PTX text begins with.
 inline std::string fakeImage(const std::string &arch) {
   if (arch[0] == 's') return "FAKE " + arch + " scale keep append sum";
-  return "// scale keep append sum\n.version 7.4\n.target sm_" + arch.substr(8) + "\n";
+  return "// scale keep append sum\n.version " + std::string(arch == "compute_90" ? "8.4" : "7.4") + "\n.target sm_" + arch.substr(8) + "\n"; // of CUDA 12.4 and 11.4
 }
 
 inline void writeCudaEngine(const std::string &path, const std::vector<std::string> &archs = {"sm_90", "compute_80"}, bool cpu = false) {

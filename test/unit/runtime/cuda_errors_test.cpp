@@ -107,7 +107,12 @@ TEST_F(CudaErrors, ACubinThatTheDriverRefusesIsReplacedByPtx) {
   fake->set("cubin_refused", 1);
   EXPECT_EQ(take(), "cuda:sm_90");
   fake->set("ptx_refused", 1);
-  says(take(), {"5 ", "CUDA_ERROR_UNSUPPORTED_PTX_VERSION", "kernel scale, compute_80 code", "driver for CUDA 12.4", "fake ptxas: no"});
+  says(take(), {"5 ", "CUDA_ERROR_UNSUPPORTED_PTX_VERSION", "kernel scale, compute_80 code, GPU sm_90", "driver for CUDA 12.4", "fake ptxas: no"});
+  writeCudaEngine(path, {"sm_90", "compute_90"});
+  fake->set("version", 12020);
+  says(take(), {"5 ", "compute_90 code, which needs CUDA 12.4", "driver for CUDA 12.2"});
+  writeCudaEngine(path, {"compute_90"});
+  says(take(), {"5 the CUDA driver is too old", "for CUDA 12.2", "compute_90 code needs 12.4"}); // known before anything is loaded
 }
 
 TEST_F(CudaErrors, WeightsThatDoNotFit) {
