@@ -21,6 +21,10 @@ template <int K, int R, int D, int Group = 32, int Window = 3> struct CheckShape
   static constexpr u32 kScratchBytes = kDistanceBytes + 2 * kList * 4 + 16;
 };
 
+/// v - bias for 0 <= v < 2^23 without a conversion, which a GPU does at a quarter of the rate of an addition: v in the
+/// mantissa of 2^23, minus 2^23 + bias. Exact.
+TARE_DEVICE float small_float(u32 v, float bias) { return float_of(static_cast<int32_t>(0x4b000000u | v)) - (8388608.0f + bias); }
+
 /// Prototypes in int4: lane d of a step loads 16 bytes, all 32 columns of that d.
 template <class Shape> struct Int4Panels {
   global<const u8> q;
@@ -33,8 +37,8 @@ template <class Shape> struct Int4Panels {
       const vec<float, 4> low = scale.template readVector<4>(at + c), high = scale.template readVector<4>(at + 16 + c);
 #pragma unroll
       for (int e = 0; e < 4; ++e) {
-        w[c + e] = static_cast<float>((bytes[c + e] & 15) - 8) * low[e];
-        w[16 + c + e] = static_cast<float>((bytes[c + e] >> 4) - 8) * high[e];
+        w[c + e] = small_float(bytes[c + e] & 15u, 8.0f) * low[e];
+        w[16 + c + e] = small_float(bytes[c + e] >> 4, 8.0f) * high[e];
       }
     }
   }
@@ -52,7 +56,7 @@ template <class Shape> struct Int8Panels {
       for (int e = 0; e < 16; e += 4) {
         const vec<float, 4> s = scale.template readVector<4>(at + c + e);
 #pragma unroll
-        for (int f = 0; f < 4; ++f) w[c + e + f] = static_cast<float>(bytes[e + f]) * s[f];
+        for (int f = 0; f < 4; ++f) w[c + e + f] = small_float(static_cast<u8>(bytes[e + f]) ^ 128u, 128.0f) * s[f];
       }
     }
   }
@@ -147,22 +151,25 @@ template <int M = 16> TARE_DEVICE void butterfly(float (&acc)[32]) {
   if constexpr (M > 1) butterfly<M / 2>(acc);
 }
 
-/// Stage 4: squares of one panel's 32 differences, summed, for two rows. Each lane multiplies its share of D into all 32 columns; a butterfly then leaves lane c
-/// with column c. A row's sum has one order, whatever other row it is paired with: evaluated again elsewhere it has the same bits.
-template <class Shape, class H, class Weights> TARE_DEVICE void panel_squares(global<const H> h, const i64 (&rows)[2], const Weights &weights, global<const float> p, i64 panel, float (&squares)[2]) {
-  float acc[2][32] = {};
+/// Stage 4: squares of one panel's 32 differences, summed, for `Rows` rows. Each lane multiplies its share of D into all 32
+/// columns; a butterfly then leaves lane c with column c. A row's sum has one order, whatever other rows it is taken with:
+/// evaluated again elsewhere it has the same bits.
+template <class Shape, int Rows, class H, class Weights>
+TARE_DEVICE void panel_squares(global<const H> h, const i64 (&rows)[Rows], const Weights &weights, global<const float> p, i64 panel,
+                               float (&squares)[Rows]) {
+  float acc[Rows][32] = {};
   for (int d = static_cast<int>(lane_index()); d < Shape::kWidth; d += 32) {
     float w[32];
     weights.load(w, panel, d);
 #pragma unroll
-    for (int r = 0; r < 2; ++r) {
+    for (int r = 0; r < Rows; ++r) {
       const float x = to_float(h.read(rows[r] * Shape::kWidth + d));
 #pragma unroll
       for (int c = 0; c < 32; ++c) acc[r][c] = fma32(x, w[c], acc[r][c]);
     }
   }
 #pragma unroll
-  for (int r = 0; r < 2; ++r) {
+  for (int r = 0; r < Rows; ++r) {
     butterfly(acc[r]);
     const float z = acc[r][0] - p.read(panel * 32 + lane_index());
     squares[r] = warp_sum(z * z);
@@ -212,27 +219,30 @@ TARE_DEVICE void evaluate_rows(global<const H> h, shared<int> list, int count, i
 }
 
 /// The split form's first launch, stages 3 and 4 of every evaluated row, once: distances[i][item] for the i-th listed row
-/// (every row without anchors). Any number of blocks; a warp does one panel for eight rows at a time.
+/// (every row without anchors). Any number of blocks; a warp does one panel for four rows, so that a decoded weight serves
+/// four products, and neighbouring blocks take other rows of the same panels.
+constexpr int kRowsAtOnce = 4;
 template <class Shape, class H, class Sparse, class Dense>
 TARE_DEVICE void check_distances(global<const H> h, i64 rows, const ListedRun &run, const Sparse &sparse, const Dense &dense,
                                  global<const float> p, global<float> distances) {
   constexpr i64 kItems = Shape::kHeads * Shape::kPanels, kGroups = (kItems + 3) / 4;
-  const i64 count = run.dense() ? rows : run.count, chunks = (count + Shape::kChunk - 1) / Shape::kChunk;
+  const i64 count = run.dense() ? rows : run.count, chunks = (count + kRowsAtOnce - 1) / kRowsAtOnce;
   for (i64 unit = block_index_x(); unit < chunks * kGroups; unit += grid_size_x()) {
-    const i64 item = unit % kGroups * 4 + thread_index() / 32, first = unit / kGroups * Shape::kChunk;
-    const i64 last = first + Shape::kChunk < count ? first + Shape::kChunk : count;
+    const i64 item = unit / chunks * 4 + thread_index() / 32, first = unit % chunks * kRowsAtOnce;
     if (item >= kItems) continue;
-    for (i64 i = first; i < last; i += 2) {
-      const i64 second = i + 1 < last ? i + 1 : i;
-      const i64 pair[2] = {run.dense() ? i : run.rows.read(i), run.dense() ? second : run.rows.read(second)};
-      float squares[2];
-      if (run.dense()) panel_squares<Shape>(h, pair, dense, p, item, squares);
-      else panel_squares<Shape>(h, pair, sparse, p, item, squares);
-      if (lane_index() == 0) {
-        distances.write(i * kItems + item, squares[0]);
-        if (second != i) distances.write(second * kItems + item, squares[1]);
-      }
+    i64 taken[kRowsAtOnce];
+#pragma unroll
+    for (int r = 0; r < kRowsAtOnce; ++r) { // behind the last one: the last one again
+      const i64 i = first + r < count ? first + r : count - 1;
+      taken[r] = run.dense() ? i : run.rows.read(i);
     }
+    float squares[kRowsAtOnce];
+    if (run.dense()) panel_squares<Shape>(h, taken, dense, p, item, squares);
+    else panel_squares<Shape>(h, taken, sparse, p, item, squares);
+    if (lane_index() != 0) continue;
+#pragma unroll
+    for (int r = 0; r < kRowsAtOnce; ++r)
+      if (first + r < count) distances.write((first + r) * kItems + item, squares[r]);
   }
 }
 /// And what the blocks of its GEMM do instead: stage 5 alone.

@@ -1,6 +1,7 @@
 // The split form of a fidelity check in a whole model: the engine of the command line, whose checks are small and fused
 // into their GEMMs, and one of the same model whose rows are evaluated by a launch of their own. In: contract-lm, f16.
-// Must hold: the same results in every bit, with anchors and without; the text has both launches.
+// Must hold: the same results in every bit, with anchors and without; the text has both launches, and so has the list that
+// a driver gets.
 #include "compiler/codegen/cuda/Emulator.h"
 #include "compiler/codegen/cuda/Launches.h"
 #include "compiler/engine/EngineWriter.h"
@@ -40,6 +41,12 @@ std::string compileSplit(const std::string &path, size_t &launches, size_t &step
   for (const char *line : {"check_distances<Check>(", "gemm_mma_carried<Check, f16>(", "_fidelity_check_add_add_gelu_erf_evaluate("})
     if (contents.cudaSource.find(line) == std::string::npos) return std::string("the text has no ") + line;
   if (contents.cudaSource.find("_checked<") != std::string::npos) return "a check is still fused";
+  // The driver's launches as well (no images that a driver could take): opening the engine validates them.
+  cuda::Program driver;
+  driver.kernels = *kernels, driver.precision = "f16";
+  driver.images.push_back({"sm_80", std::vector<std::string>(kernels->size(), "none"), {}});
+  driver.images[0].resources.resize(kernels->size());
+  contents.cuda = &driver;
   contents.certificate = "none";
   if (auto error = writeEngine(path, contents)) return llvm::toString(std::move(error));
   return "";

@@ -48,9 +48,9 @@ std::optional<std::string> KernelPrinter::checkedCall(Printer &p, graph::Fidelit
                      a.name + ", " + w.name + ", " + out.name + ", " + dimText(rows) + ", " + dimText(columns) + ", " +
                      std::to_string(tiles) + ", " + runOf + ", ";
   if (split) {
-    // Four panels (one per warp) of eight rows are a block's unit; 512 blocks fill any GPU and take what there is.
+    // Four panels (one per warp) of four rows are a block's unit; 1024 blocks fill any GPU and take what there is.
     kernel.scratch = rows * Dim(*heads * panels * 4);
-    evaluationBlocks = Dim::min(Dim::floorDiv(rows + 7, 8) * Dim((*heads * panels + 3) / 4), 512);
+    evaluationBlocks = Dim::min(Dim::floorDiv(rows + 3, 4) * Dim((*heads * panels + 3) / 4), 1024);
     evaluation = p.text + "  // the distance of every evaluated row to every panel of prototypes, once\n  check_distances<Check>(" +
                  a.name + ", " + dimText(rows) + ", " + runOf + ", " + sparse + ", " + dense + ", " + m[2]->name + ", " +
                  kScratch.str() + ");\n";

@@ -60,7 +60,7 @@ llvm::Expected<std::vector<KernelText>> KernelPrinter::print() {
     KernelText first = kernel;
     first.name += "_evaluate", first.sharedBytes = 0;
     first.grid[0] = evaluationBlocks, first.grid[1] = 1;
-    finish(first, evaluation, "TARE_ROOMY_KERNEL");
+    finish(first, evaluation, "TARE_WIDE_KERNEL");
     texts.push_back(std::move(first));
   }
   finish(kernel, withoutUnused(p.text), wide ? "TARE_WIDE_KERNEL" : roomy ? "TARE_ROOMY_KERNEL" : "TARE_KERNEL");

@@ -30,7 +30,7 @@ TARE_ROOMY_KERNEL(128) ffn_up_checked_f16(global<const f16> h, global<const f16>
 
 // The split form of the three shapes: distances once, then GEMMs that only carry.
 #define TARE_SPLIT(SHAPE, NAME, T, GEMM, ...)                                                                          \
-  TARE_ROOMY_KERNEL(128) NAME##_distances(global<const T> h, global<const signed char> q, global<const float> scale,         \
+  TARE_WIDE_KERNEL(128) NAME##_distances(global<const T> h,  global<const signed char> q, global<const float> scale,         \
                                     global<const T> dense, global<const float> p, global<float> distances, i64 m,     \
                                     ListedRun run) {                                                                  \
     check_distances<SHAPE>(h, m, run, Int8Panels<SHAPE>{q, scale}, FloatPanels<SHAPE, T>{dense}, p, distances);       \
