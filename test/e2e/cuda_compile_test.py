@@ -112,6 +112,15 @@ def bytes_are_equal():
     check(refused.returncode == 3 and "hash mismatch: section cuda module was changed" in refused.stderr, "a changed image: " + refused.stderr)
 
 
+def tensor_cores():
+    """The other printers' texts: mma, ldmatrix, cp.async."""
+    for precision in {"clang": ["f16", "bf16"], "nvrtc": ["f16"], "nvcc": []}[MODE]:
+        engine = OUT / f"bert-tiny-{MODE}-{precision}.tare"
+        compiled(DATA / "bert-tiny", engine, "--target", "cuda:sm_80", "--precision", precision, "--quiet")
+        check(checked(f"bert {precision}", engine, "sm_80")["precision"] == precision, f"precision of {precision}")
+        check(b"mma.sync.aligned.m16n8k16.row.col.f32." + precision.encode() in engine.read_bytes(), f"no tensor core is used in {precision}")
+
+
 def main():
     OUT.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as scratch:
@@ -121,6 +130,7 @@ def main():
         return 77
     contract_lm()
     bytes_are_equal()
+    tensor_cores()
     return 1 if wrong else 0
 
 

@@ -95,7 +95,9 @@ static llvm::Error verified(const CompileRequest &request, const std::string &te
   ShadowResult result;
   if (auto error = shadowRun(request.options.model, *engine, cases, 0.001, false, console, result)) {
     Failure failure = failureOf(std::move(error));
-    if (failure.file == temporary) failure.inFile(request.output).withHint("the engine was not written; leave out passes with --disable-pass to find the one to blame, and report the model");
+    const char *hint = failure.code == ExitCode::Environment ? "the engine was not written, for it cannot run here; leave out --verify, and verify it where it runs: tare verify MODEL ENGINE"
+                                                             : "the engine was not written; leave out passes with --disable-pass to find the one to blame, and report the model";
+    if (failure.file == temporary) failure.inFile(request.output).withHint(hint);
     return llvm::make_error<Failure>(failure);
   }
   console.note("verified against the source: " + llvm::StringRef(result.text).rtrim().rsplit('\n').second.str());

@@ -137,6 +137,12 @@ class Cuda(Case):
         keys.add(key("cuda:sm_80", self.fake(version="13.1"))) # another compiler, other bytes
         self.assertEqual(len(keys), 3)
 
+    def test_verify_where_it_cannot_run(self):
+        out = tare("compile", MODEL, "-o", self.output, "--target", "cuda:sm_80", "--verify", env={**self.fake(), "TARE_LIBCUDA": "/nonexistent/libcuda.so.1"})
+        self.assertEqual(out.returncode, 5, out.stderr)
+        self.assertIn("leave out --verify", out.stderr)
+        self.assertEqual(self.output.read_bytes(), b"an engine of yesterday")
+
     def test_a_damaged_image_is_refused(self):
         self.compiled(self.fake(), target="cpu:x86-64-v3,cuda:sm_80")
         engine = bytearray((self.folder / "e.tare").read_bytes())
