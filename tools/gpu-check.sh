@@ -13,7 +13,7 @@ mkdir -p "$out"
 nvcc=$(command -v nvcc || true)
 [ -n "$nvcc" ] || nvcc=${CUDA_HOME:-/usr/local/cuda}/bin/nvcc
 compile() { # ARCH
-  timeout 120 "$nvcc" -std=c++17 -O2 "-arch=$1" -diag-suppress 20199 -I. tools/gpu-check.cu -o "$out/gpu-check"
+  timeout 110 "$nvcc" -std=c++17 -O2 "-arch=$1" -diag-suppress 20199 -I. tools/gpu-check.cu -o "$out/gpu-check"
 }
 case $mode in
 compile)
@@ -33,7 +33,7 @@ command -v nvidia-smi >/dev/null && nvidia-smi -L >/dev/null 2>&1 || { echo "gpu
 arch=sm_$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader | head -1 | tr -d .)
 nvidia-smi --query-gpu=name,driver_version,clocks.max.sm,memory.total --format=csv,noheader | head -1
 failed=0
-python3 tools/gpu_check.py --arch "$arch" --seconds 330 || failed=$?
+python3 tools/gpu_check.py --arch "$arch" --seconds 300 || failed=$?
 [ "$failed" -le 1 ] || exit "$failed"
 if [ -x "$nvcc" ]; then
   echo "kernel templates:"

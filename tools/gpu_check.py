@@ -141,7 +141,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--arch", required=True)
     parser.add_argument("--dry-run", action="store_true")
-    parser.add_argument("--seconds", type=float, default=330)
+    parser.add_argument("--seconds", type=float, default=300)
     parser.add_argument("--only", action="append", help="this engine of the table (for a dry run)")
     options = parser.parse_args()
     if not TARE.exists() or not LM.exists():

@@ -26,6 +26,17 @@ llvm::Expected<std::string> parseRunTarget(const std::string &text) {
   return usage(fmt::format("--target '{}' is no target that an engine runs on", text)).withHint("one of cpu, cpu:" + std::string("x86-64-v3") + " (any level), cuda, cuda:sm_90 (any architecture of the engine), cuda-emu");
 }
 
+std::string precisionOf(const EngineHandle &engine) {
+  if (!llvm::StringRef(tare_engine_level(engine.engine.get())).starts_with("cuda")) return "f32"; // CPUs compute in f32 whatever is asked for
+  auto provenance = engine.section("provenance");
+  if (!provenance) return llvm::consumeError(provenance.takeError()), "f32";
+  auto json = nlohmann::json::parse(*provenance, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object() || !json.contains("flags") || !json["flags"].is_string()) return "f32";
+  std::string flags = "\n" + json["flags"].get<std::string>();
+  llvm::StringRef rest = llvm::StringRef(flags).split("\nprecision=").second;
+  return rest.empty() ? "f32" : rest.split('\n').first.str();
+}
+
 /// What an engine has: its CPU levels count as one, of which the machine takes the best.
 static std::vector<std::string> targetsOf(const fb::Plan &plan) {
   std::vector<std::string> names;
@@ -66,7 +77,6 @@ llvm::Expected<TargetComparison> compareTargets(const EngineHandle &engine, cons
   const fb::Plan &plan = *fb::GetPlan(section->data()); // validated when the engine was opened
   std::vector<std::string> names = targetsOf(plan);
   if (names.size() < 2) return result;
-  std::string precision = plan.cuda() && plan.cuda()->precision() ? plan.cuda()->precision()->str() : "f32";
   std::vector<ArrayMap> requests;
   for (auto &sample : cases)
     for (auto &inputs : inputsOf(engine, sample, plan.checks())) requests.push_back(inputs);
@@ -83,6 +93,7 @@ llvm::Expected<TargetComparison> compareTargets(const EngineHandle &engine, cons
       continue;
     }
     Comparison all;
+    std::string precision = precisionOf(*opened);
     std::vector<ArrayMap> outputs;
     for (size_t i = 0; i < requests.size(); i++) {
       auto one = runEngine(*opened, requests[i]);
@@ -91,7 +102,7 @@ llvm::Expected<TargetComparison> compareTargets(const EngineHandle &engine, cons
         if (first.empty()) continue;
         const Array &reference = first[i].find(output)->second;
         if (reference.shape != array.shape) return fail(ExitCode::Gate, fmt::format("output {}: {} and {} give different shapes", output, firstName, name)).inFile(engine.path).ofTensor(output);
-        all.add(compareArrays(reference, array, name == "cpu" ? "f32" : precision));
+        all.add(compareArrays(reference, array, precision));
       }
       outputs.push_back(std::move(*one));
     }

@@ -10,6 +10,9 @@ namespace tare::cli {
 /// `cpu`, `cpu:LEVEL`, `cuda`, `cuda:sm_90`, `cuda:compute_90`, `cuda-emu`; empty stays empty (the runtime's own choice). Exit 2 for anything else.
 llvm::Expected<std::string> parseRunTarget(const std::string &text);
 
+/// What the code that the engine was opened with computes products in: f32, or f16 or bf16 of a CUDA target (--precision of the compile).
+std::string precisionOf(const EngineHandle &engine);
+
 struct TargetComparison {
   std::string text;
   nlohmann::ordered_json json = nlohmann::ordered_json::array();

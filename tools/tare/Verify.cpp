@@ -117,12 +117,13 @@ llvm::Expected<CaseResult> runCase(const Sample &sample, mlir::ModuleOp source, 
   if (!expected) return expected.takeError();
   auto actual = runEngine(engine, inputs);
   if (!actual) return actual.takeError();
+  std::string precision = precisionOf(engine);
   for (auto &[name, array] : *expected) {
     auto found = actual->find(name);
     if (found == actual->end()) return fail(ExitCode::Gate, "the engine has no output " + name).inFile(engine.path).ofTensor(name);
     if (found->second.shape != array.shape) return fail(ExitCode::Gate, fmt::format("output {}: the source gives [{}], the engine [{}]", name, fmt::join(array.shape, ", "), fmt::join(found->second.shape, ", "))).inFile(engine.path).ofTensor(name);
     if (masked) ignoreMasked(inputs, array, found->second);
-    result.shadow.add(compareArrays(array, found->second));
+    result.shadow.add(compareArrays(array, found->second, precision));
   }
   for (auto &[name, array] : *actual) {
     auto found = sample.arrays.find(name);
@@ -135,7 +136,7 @@ llvm::Expected<CaseResult> runCase(const Sample &sample, mlir::ModuleOp source, 
     ignoreMasked(inputs, found->second, fromEngine);
     ignoreMasked(inputs, found->second, fromSource);
     result.golden = true;
-    result.engineGolden.add(compareArrays(found->second, fromEngine));
+    result.engineGolden.add(compareArrays(found->second, fromEngine, precision));
     result.sourceGolden.add(compareArrays(found->second, fromSource));
   }
   return result;
