@@ -1,5 +1,6 @@
 // Index maps of the moving ops: each result element is one element of one operand. Sizes may be 0 at run time: an operand is only read where its indices are
 // inside, so concat and pad branch, and gather checks its index, clamps it and reports a bad one through the fault flag instead of reading.
+#include "compiler/codegen/IndexWalk.h"
 #include "compiler/codegen/cpu/Emitter.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -12,28 +13,10 @@ static Type elementType(Value tensor) { return cast<RankedTensorType>(tensor.get
 SmallVector<Value> Emitter::reshapeIndices(Indices indices, ArrayRef<Dim> from, ArrayRef<Dim> to) {
   if (flat) return SmallVector<Value>(indices);
   SmallVector<Value> result(to.size(), integer(0));
-  size_t i = 0, j = 0;
-  auto skipOnes = [&] {
-    while (i < from.size() && from[i].isConstant(1)) ++i;
-    while (j < to.size() && to[j].isConstant(1)) ++j;
-  };
-  for (skipOnes(); i < from.size() && j < to.size(); skipOnes()) {
-    size_t iEnd = i + 1, jEnd = j + 1; // grow the shorter side until both segments hold the same number of elements
-    Dim have = from[i], want = to[j];
-    while (!(have == want) && (iEnd < from.size() || jEnd < to.size())) {
-      bool growFrom = iEnd < from.size() && (jEnd == to.size() || want.dividedBy(have));
-      if (growFrom)
-        have = have * from[iEnd++];
-      else if (jEnd < to.size())
-        want = want * to[jEnd++];
-      else
-        have = have * from[iEnd++];
-    }
-    if (!(have == want)) iEnd = from.size(), jEnd = to.size();
+  reshapeRuns(from, to, [&](size_t i, size_t iEnd, size_t j, size_t jEnd) {
     Value offset = linear(indices.slice(i, iEnd - i), from.slice(i, iEnd - i));
     for (auto [k, index] : llvm::enumerate(delinearise(offset, to.slice(j, jEnd - j)))) result[j + k] = index;
-    i = iEnd, j = jEnd;
-  }
+  });
   return result;
 }
 

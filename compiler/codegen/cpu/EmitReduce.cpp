@@ -1,5 +1,6 @@
 // Reductions as pulled elements: one accumulator loop nest per requested element, the last reduced dim innermost. Sums of floats may be reassociated, so that
 // they vectorise; everything else about floats stays exact. Formulas: ONNX ReduceX, ArgMax, ArgMin, CumSum.
+#include "compiler/codegen/IndexWalk.h"
 #include "compiler/codegen/cpu/Emitter.h"
 
 using namespace mlir;
@@ -42,16 +43,7 @@ Value Emitter::pullReduce(graph::ReduceOp op, Indices indices) {
   Type element = elementType(x), type = scalarType(element);
   Dims dims = graph::dimsOf(x), reduced;
   for (int64_t axis : op.getAxes()) reduced.push_back(dims[axis]);
-  auto inputIndices = [&](Indices at) {
-    SmallVector<Value> inner;
-    size_t kept = 0, next = 0;
-    for (size_t d = 0; d < dims.size(); ++d) {
-      bool isReduced = next < op.getAxes().size() && op.getAxes()[next] == static_cast<int64_t>(d);
-      inner.push_back(isReduced ? at[next++] : indices[kept]);
-      if (!isReduced || op.getKeepdims()) ++kept;
-    }
-    return inner;
-  };
+  auto inputIndices = [&](Indices at) { return reductionIndices<Value>(op, indices, at); };
   auto fold = [&](Value init, llvm::function_ref<Value(Value, Value)> step) {
     SmallVector<Value> at;
     return nest(*this, reduced, at, init, [&](Indices i, ValueRange carried) -> SmallVector<Value> { return {step(carried[0], this->element(x, inputIndices(i)))}; })[0];

@@ -2,6 +2,7 @@
 // EmitMoving.cpp and EmitReduce.cpp in text). Sizes may be 0 at run time: an operand is read only where its indices are
 // inside, so concat and pad branch, and gathers check their index.
 #include "compiler/codegen/cuda/Printer.h"
+#include "compiler/codegen/IndexWalk.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include <cmath>
 
@@ -124,16 +125,7 @@ std::string Printer::pullReduce(graph::ReduceOp op, Indices indices) {
   Dims dims = graph::dimsOf(x), reduced;
   for (int64_t axis : op.getAxes())
     reduced.push_back(dims[axis]);
-  auto inputIndices = [&](Indices at) {
-    SmallVector<Index> inner;
-    size_t kept = 0, next = 0;
-    for (size_t d = 0; d < dims.size(); ++d) {
-      bool isReduced = next < op.getAxes().size() && op.getAxes()[next] == static_cast<int64_t>(d);
-      inner.push_back(isReduced ? at[next++] : indices[kept]);
-      if (!isReduced || op.getKeepdims()) ++kept;
-    }
-    return inner;
-  };
+  auto inputIndices = [&](Indices at) { return codegen::reductionIndices<Index>(op, indices, at); };
   auto extreme = [&](bool least) -> std::string {
     if (isFloat) return number(wide, least ? -INFINITY : INFINITY);
     unsigned width = element.getIntOrFloatBitWidth();

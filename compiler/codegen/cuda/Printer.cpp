@@ -1,6 +1,7 @@
 // Lines, scopes, index arithmetic and memory of a Printer. Index expressions fold while they are built, so that literal
 // shapes give short text.
 #include "compiler/codegen/cuda/Printer.h"
+#include "compiler/codegen/IndexWalk.h"
 #include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
@@ -188,31 +189,11 @@ SmallVector<Index> Printer::broadcast(Value operand, Indices indices, ArrayRef<D
 SmallVector<Index> Printer::reshapeIndices(Indices indices, ArrayRef<Dim> from, ArrayRef<Dim> to) {
   if (flat) return SmallVector<Index>(indices);
   SmallVector<Index> result(to.size(), "0");
-  size_t i = 0, j = 0;
-  auto skipOnes = [&] {
-    while (i < from.size() && from[i].isConstant(1))
-      ++i;
-    while (j < to.size() && to[j].isConstant(1))
-      ++j;
-  };
-  for (skipOnes(); i < from.size() && j < to.size(); skipOnes()) {
-    size_t iEnd = i + 1, jEnd = j + 1; // grow the shorter side until both segments hold the same number of elements
-    Dim have = from[i], want = to[j];
-    while (!(have == want) && (iEnd < from.size() || jEnd < to.size())) {
-      bool growFrom = iEnd < from.size() && (jEnd == to.size() || want.dividedBy(have));
-      if (growFrom)
-        have = have * from[iEnd++];
-      else if (jEnd < to.size())
-        want = want * to[jEnd++];
-      else
-        have = have * from[iEnd++];
-    }
-    if (!(have == want)) iEnd = from.size(), jEnd = to.size();
+  codegen::reshapeRuns(from, to, [&](size_t i, size_t iEnd, size_t j, size_t jEnd) {
     Index offset = linear(indices.slice(i, iEnd - i), from.slice(i, iEnd - i));
     for (auto [k, index] : llvm::enumerate(delinearise(offset, to.slice(j, jEnd - j))))
       result[j + k] = index;
-    i = iEnd, j = jEnd;
-  }
+  });
   return result;
 }
 
