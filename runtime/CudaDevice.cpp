@@ -8,13 +8,13 @@ namespace tare {
 namespace {
 constexpr uint64_t kWeightAlignment = 256; // as cuMemAlloc aligns
 
-/// The CUDA version that brought support of an architecture, as the driver counts.
+/// The CUDA version that brought support of an architecture, as the driver counts; of an unknown one what the nearest before it needs.
 int versionFor(int capability) {
-  constexpr int known[][2] = {{80, 11000}, {86, 11010}, {87, 11040}, {89, 11080}, {90, 11080}, {100, 12080}, {101, 12080}, {103, 12090}, {120, 12080}, {121, 12090}};
+  constexpr int known[][2] = {{80, 11000}, {86, 11010}, {87, 11040}, {89, 11080}, {90, 11080}, {100, 12080}, {101, 12080}, {103, 12090}, {110, 13000}, {120, 12080}, {121, 12090}};
   int version = driver::kOldestVersion;
   for (auto &[from, since] : known)
-    if (capability >= from) version = std::max(version, since);
-  return version;
+    if (capability >= from) version = since;
+  return std::max(version, driver::kOldestVersion);
 }
 /// The CUDA version that a PTX text needs, from its ".version 7.8"; 0 when it does not say.
 int versionOfPtx(const char *text) {

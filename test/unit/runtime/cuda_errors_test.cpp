@@ -81,6 +81,13 @@ TEST_F(CudaErrors, NoDriverNoDeviceOldDriver) {
   says(take(), {"5 the CUDA driver is too old", "for CUDA 11.4", "sm_90 code needs 11.8"});
   fake->set("capability", 86);
   EXPECT_EQ(take(), "cuda:compute_80"); // .version 7.4 is CUDA 11.4
+  writeCudaEngine(path, {"sm_103", "sm_120"});
+  for (auto [capability, needed] : {std::pair(103, 12090), {120, 12080}}) { // the number of an architecture does not say when it came
+    fake->set("capability", capability), fake->set("version", needed);
+    EXPECT_EQ(take(), "cuda:sm_" + std::to_string(capability));
+    fake->set("version", needed - 10);
+    says(take(), {"5 the CUDA driver is too old"});
+  }
 }
 
 TEST_F(CudaErrors, TheCpuIsTakenUnlessAGpuIsAskedFor) {
