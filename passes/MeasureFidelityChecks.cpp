@@ -3,6 +3,7 @@
 #include "compiler/checks/CheckLadder.h"
 #include "compiler/checks/QuantizedCheck.h"
 #include "compiler/graph/Failure.h"
+#include "passes/FidelityPlaces.h"
 #include "passes/Passes.h"
 #include <cmath>
 
@@ -62,10 +63,11 @@ struct MeasureFidelityChecksPass : impl::MeasureFidelityChecksPassBase<MeasureFi
     if (!any) return;
     CompileOptions o;
     o.calibration = calibration, o.seed = seed, o.samples = samples, o.sequence = sequence, o.past = past, o.threads = threads;
-    o.checkPrecision = precision, o.checkWindow = static_cast<int>(window);
+    o.checkPrecision = precision, o.checkWindow = static_cast<int>(window), o.checkFidelity = fidelity;
     auto inputs = checks::loadCalibration(main, o);
     if (!inputs) return fail(main.getLoc(), inputs.takeError());
-    auto ladder = checks::climbLadder(main, *inputs, o, fidelity);
+    CheckTokens tokens = checkTokens(main);
+    auto ladder = checks::climbLadder(main, *inputs, o, [&](graph::FidelityCheckOp check) { return whyNotFusable(check, tokens); });
     if (!ladder) return fail(main.getLoc(), ladder.takeError());
     Builder b(&getContext());
     for (checks::CheckDecision &d : ladder->checks) {

@@ -54,7 +54,7 @@ static std::unique_ptr<Pass> shortCircuitLayers(Options options) {
 
 static std::unique_ptr<Pass> measureFidelityChecks(Options options) {
   MeasureFidelityChecksPassOptions own;
-  own.precision = options.checkPrecision, own.window = options.checkWindow;
+  own.precision = options.checkPrecision, own.window = options.checkWindow, own.fidelity = options.checkFidelity;
   own.calibration = options.calibration, own.seed = options.seed, own.samples = options.samples, own.sequence = options.sequence, own.past = options.past;
   own.threads = options.threads;
   return createMeasureFidelityChecksPass(own);
@@ -153,6 +153,16 @@ LogicalResult runPipeline(ModuleOp module, Options options, function_ref<void(Ph
   return success();
 }
 
+LogicalResult bringToChecks(ModuleOp module, Options options) {
+  PassManager manager(module.getContext());
+  manager.addPass(createInlineLayersPass());
+  for (auto &row : table) {
+    if (row.name == "graph-measure-fidelity-checks") break;
+    if (row.phase == Phase::Clean && !llvm::is_contained(options.disabledPasses, row.name)) manager.addPass(row.create(options));
+  }
+  return manager.run(module);
+}
+
 using ResourceKeys = llvm::SmallDenseSet<const void *>;
 static ResourceKeys resourcesOf(ModuleOp module) {
   ResourceKeys keys;
@@ -166,10 +176,12 @@ LogicalResult withPlan(ModuleOp module, Options options, function_ref<void(plan:
   ResourceKeys sources = resourcesOf(module);
   OwningOpRef<ModuleOp> copy = module.clone();
   ScopedDiagnosticHandler quiet(module.getContext(), [](Diagnostic &d) { return success(d.getSeverity() != DiagnosticSeverity::Error); });
+  CompileOptions unmeasured = options; // a plan's size does not wait for evidence
+  unmeasured.disabledPasses.push_back("graph-measure-fidelity-checks");
   PassManager manager(module.getContext());
   manager.addPass(createInlineLayersPass());
   for (Phase phase : {Phase::Clean, Phase::Fused, Phase::Planned})
-    if (phase >= from) addPhase(manager, phase, options);
+    if (phase >= from) addPhase(manager, phase, unmeasured);
   if (failed(manager.run(*copy))) return failure();
   for (auto program : copy->getOps<plan::ProgramOp>()) {
     use(program);

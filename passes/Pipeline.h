@@ -40,6 +40,9 @@ std::optional<Phase> phaseOf(llvm::StringRef name);
 mlir::LogicalResult runPipeline(mlir::ModuleOp module, const CompileOptions &options, llvm::function_ref<void(Phase, mlir::ModuleOp)> onPhase = {},
                                 std::function<void(const std::string &)> working = {});
 
+/// A module after `marked` or `checked` becomes what graph-measure-fidelity-checks sees: layers inlined, clean ops, checks recognised. For whoever derives its decisions again.
+mlir::LogicalResult bringToChecks(mlir::ModuleOp module, const CompileOptions &options);
+
 /// Plans a copy of a module that stands after `checked` or `pruned`, with every layer that is still there kept, and shows it to `use`: for estimates. What the
 /// passes have to say about the copy is not repeated; errors go to the context's handlers. `from`: the first phase that the module has not seen.
 mlir::LogicalResult withPlan(mlir::ModuleOp module, const CompileOptions &options, llvm::function_ref<void(plan::ProgramOp)> use, Phase from = Phase::Clean);

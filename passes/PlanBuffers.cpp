@@ -71,6 +71,7 @@ private:
   int64_t weightBuffer(graph::ConstantOp constant, StringRef packing);
   void gatherSiblings();
   int64_t checkBuffer(graph::FidelityCheckOp check, Location loc, int64_t step);
+  void addCheckWeights(graph::FidelityCheckOp check, ArrayRef<int64_t> operands);
   LogicalResult addGroup(graph::GroupOp group);
   void joinSteps();
   void emit();
@@ -189,10 +190,22 @@ int64_t Planner::checkBuffer(graph::FidelityCheckOp check, Location loc, int64_t
   Dims w = graph::dimsOf(check.getW());
   Dim perRow = (Dim(2) * w[2] + 3) * w[0] * w[1] + Dim(2) * w[0];
   auto entry = [&](StringRef name, Attribute value) { return b.getNamedAttr(name, value); };
-  Buffer buffer{"check", graph::nodeName(loc), "raw", RankedTensorType::get({}, b.getI64Type()), Dim(40), static_cast<int64_t>(checks.size()), step, step, {}, {}, loc};
+  Buffer buffer{"check", graph::nodeName(loc), "raw", RankedTensorType::get({}, b.getI64Type()), Dim(48), static_cast<int64_t>(checks.size()), step, step, {}, {}, loc};
   checks.push_back(b.getDictionaryAttr({entry("heads", b.getI64IntegerAttr(w[0].constant().value_or(0))), entry("rank", b.getI64IntegerAttr(w[1].constant().value_or(0))),
                                         entry("precision", check.getPrecisionAttr()), entry("flops", b.getI64IntegerAttr(perRow.constant().value_or(0)))}));
   return addBuffer(std::move(buffer));
+}
+
+/// What the check of a step with these operands adds to the engine: W, p, tau, E, and W's integers and scales, as they lie there.
+void Planner::addCheckWeights(graph::FidelityCheckOp check, ArrayRef<int64_t> operands) {
+  int64_t bytes = 0;
+  for (Value operand : check->getOperands()) {
+    Buffer &b = buffers[operands[cast<BlockArgument>(operand).getArgNumber()]];
+    if (b.kind == "weight") bytes += b.bytes.constant().value_or(0);
+  }
+  NamedAttrList entry(cast<DictionaryAttr>(checks.back()));
+  entry.set("weights", Builder(context).getI64IntegerAttr(bytes));
+  checks.back() = entry.getDictionary(context);
 }
 
 LogicalResult Planner::addGroup(graph::GroupOp group) {
@@ -238,6 +251,7 @@ LogicalResult Planner::addGroup(graph::GroupOp group) {
     s.operands.push_back(index);
     addStorage(index);
   }
+  if (auto check = plan::checkOf(body)) addCheckWeights(check, s.operands);
   for (Value result : group.getResults()) {
     auto [slot, isNew] = bufferOf.try_emplace(result, -1);
     if (isNew) {

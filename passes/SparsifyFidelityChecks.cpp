@@ -3,6 +3,7 @@
 // other one is left for graph-expand-fidelity-checks. Module attributes: graph.checks (what reports say), graph.check_input (what the runtime must know).
 #include "compiler/checks/QuantizedCheck.h"
 #include "compiler/graph/Cost.h"
+#include "passes/FidelityPlaces.h"
 #include "passes/Groups.h"
 #include "passes/Passes.h"
 #include "passes/Rewrite.h"
@@ -19,35 +20,6 @@ using tare::Dim;
 using tare::Dims;
 
 namespace {
-/// Bits of one token lie in one word (kernels/cpu/kernels.h).
-constexpr int64_t kMostHeads = 32;
-
-/// matmul(h, ..) among the terms of a sum.
-MatmulOp termOf(Value value, Value h, const Dims &dims, int depth = 0) {
-  if (!value.hasOneUse() || dimsOf(value) != dims || depth > 8) return {};
-  if (auto matmul = value.getDefiningOp<MatmulOp>()) return matmul.getLhs() == h && tare::groupKindOf(matmul) == GroupKind::Gemm ? matmul : MatmulOp();
-  auto sum = tare::binaryOf(value, BinaryKind::Add);
-  if (!sum) return {};
-  MatmulOp left = termOf(sum->first, h, dims, depth + 1);
-  return left ? left : termOf(sum->second, h, dims, depth + 1);
-}
-
-/// The sum that the check is a term of, and the FFN-up matmul among its other terms.
-struct Place { BinaryOp own; MatmulOp matmul; };
-std::optional<Place> placeOf(FidelityCheckOp check) {
-  Dims dims = dimsOf(check.getResult());
-  Value value = check.getResult();
-  BinaryOp own;
-  for (int i = 0; i < 8 && value.hasOneUse(); ++i) {
-    auto sum = dyn_cast<BinaryOp>(*value.user_begin());
-    if (!sum || sum.getKind() != BinaryKind::Add || dimsOf(sum.getResult()) != dims) return std::nullopt;
-    if (!own) own = sum;
-    if (MatmulOp matmul = termOf(sum.getLhs() == value ? sum.getRhs() : sum.getLhs(), check.getH(), dims)) return Place{own, matmul};
-    value = sum.getResult();
-  }
-  return std::nullopt;
-}
-
 /// The constant behind casts, as it is stored.
 Value stored(Value value) {
   while (auto cast = value.getDefiningOp<CastOp>()) value = cast.getX();
@@ -64,10 +36,15 @@ struct SparsifyFidelityChecksPass : tare::impl::SparsifyFidelityChecksPassBase<S
     if (checks.empty()) return;
     Builder b(&getContext());
     auto main = cast<func::FuncOp>(body->getParentOp());
-    std::string blocked = addInput(main, checks);
+    tokens = tare::checkTokens(main);
+    SmallVector<std::string> reasons; // before anything moves
+    for (FidelityCheckOp check : checks) reasons.push_back(tare::whyNotFusable(check, tokens));
+    if (tokens.blocked.empty()) addInput(main);
     SmallVector<Attribute> entries;
-    for (FidelityCheckOp check : checks) {
-      std::string why = blocked.empty() ? whyNotFusable(check) : blocked, code = why.empty() ? "" : "CHECK_NOT_FUSABLE";
+    for (auto [check, why] : llvm::zip(checks, reasons)) {
+      auto place = tare::placeOf(check); // once more: one that was fused before may have taken the product
+      if (why.empty() && !place) why = "the product that it is added to has a check already";
+      std::string code = why.empty() ? "" : "CHECK_NOT_FUSABLE";
       auto weights = tare::checks::checkWeights(check);
       std::string chosen = precision.empty() ? check.getPrecision().str() : std::string(precision);
       bool sparse = why.empty() && chosen != "dense";
@@ -87,7 +64,7 @@ struct SparsifyFidelityChecksPass : tare::impl::SparsifyFidelityChecksPassBase<S
         if (auto number = dim.constant()) fields.push_back(entry(key, b.getI64IntegerAttr(*number)));
       if (evidence) fields.push_back(entry("evidence", evidence));
       entries.push_back(b.getDictionaryAttr(fields));
-      if (sparse) fuse(check, *placeOf(check), *weights, chosen);
+      if (sparse) fuse(check, *place, *weights, chosen);
     }
     getOperation()->setAttr("graph.checks", b.getArrayAttr(entries));
     tare::eraseDeadOps(*body);
@@ -96,16 +73,6 @@ struct SparsifyFidelityChecksPass : tare::impl::SparsifyFidelityChecksPassBase<S
   static std::string nameOf(FidelityCheckOp check) {
     auto name = check->getAttrOfType<StringAttr>("graph.check");
     return name ? name.str() : nodeName(check.getLoc());
-  }
-
-  std::string whyNotFusable(FidelityCheckOp check) const {
-    Dims h = dimsOf(check.getH());
-    if (!tare::checks::checkWeights(check)) return "its weights are not constants of the file";
-    if (h.size() != 3) return "its input is not [batch, tokens, width]";
-    if (h[0] != batch || h[1] != tokens) return "its tokens are not those of the first check";
-    if (dimsOf(check.getW())[0].constant().value_or(0) > kMostHeads) return "it has more than 32 heads";
-    if (!placeOf(check)) return "its input is not the input of the product that it is added to";
-    return "";
   }
 
   /// A threshold that is no distance makes the head a constant: that is a broken checkpoint, not a check.
@@ -120,40 +87,33 @@ struct SparsifyFidelityChecksPass : tare::impl::SparsifyFidelityChecksPassBase<S
     return success();
   }
 
-  /// main's input `anchors` [batch, A] and graph.check_input; says why there can be none.
-  std::string addInput(func::FuncOp main, ArrayRef<FidelityCheckOp> checks) {
-    auto first = llvm::find_if(checks, [](FidelityCheckOp c) { return dimsOf(c.getH()).size() == 3; });
-    if (first == checks.end()) return "its input is not [batch, tokens, width]";
-    FidelityCheckOp model = *first;
+  /// main's input `anchors` [batch, A] and graph.check_input.
+  void addInput(func::FuncOp main) {
     Builder b(&getContext());
-    Dims h = dimsOf(model.getH());
     int64_t mask = -1;
     std::string symbol = "anchors";
     Dim past = 0;
     for (BlockArgument argument : main.getArguments()) {
       auto name = main.getArgAttrOfType<StringAttr>(argument.getArgNumber(), kNameAttr);
       Dims dims = dimsOf(argument);
-      if (name && name == "anchors") return "the model has an input 'anchors' of its own";
       if (name && name == "attention_mask" && dims.size() == 2) mask = argument.getArgNumber();
       for (const Dim &d : dims)
         while (llvm::is_contained(d.symbols(), symbol)) symbol += ".count";
       for (Operation *user : argument.getUsers())
         if (auto concat = dyn_cast<ConcatOp>(user); concat && tare::groupKindOf(concat) == GroupKind::Append) past = dims[concat.getAxis()];
     }
-    auto type = tensorType(b.getI32Type(), {h[0], Dim::symbol(symbol)});
+    auto type = tensorType(b.getI32Type(), {tokens.batch, Dim::symbol(symbol)});
     unsigned index = main.getNumArguments();
     main.insertArgument(index, type, b.getDictionaryAttr({b.getNamedAttr(kNameAttr, b.getStringAttr("anchors")), b.getNamedAttr(kDefaultAttr, b.getStringAttr("empty"))}), main.getLoc());
     auto dims = [&](const Dim &d) { return DimsAttr::get(&getContext(), {d}); };
     getOperation()->setAttr("graph.check_input",
                             b.getDictionaryAttr({b.getNamedAttr("anchors", b.getI64IntegerAttr(index)), b.getNamedAttr("mask", b.getI64IntegerAttr(mask)),
-                                                 b.getNamedAttr("batch", dims(h[0])), b.getNamedAttr("tokens", dims(h[1])), b.getNamedAttr("past", dims(past)),
+                                                 b.getNamedAttr("batch", dims(tokens.batch)), b.getNamedAttr("tokens", dims(tokens.tokens)), b.getNamedAttr("past", dims(past)),
                                                  b.getNamedAttr("window", b.getI64IntegerAttr(window))}));
     anchors = main.getArgument(index);
-    batch = h[0], tokens = h[1];
-    return "";
   }
 
-  void fuse(FidelityCheckOp check, Place place, const tare::checks::CheckWeights &weights, StringRef chosen) {
+  void fuse(FidelityCheckOp check, tare::CheckPlace place, const tare::checks::CheckWeights &weights, StringRef chosen) {
     if (chosen != "f32" && check.getPrecision() != chosen) tare::checks::setQuantized(check, tare::checks::roundToNearest(weights, chosen == "int4" ? 4 : 8));
     OpBuilder b(check);
     b.setInsertionPointAfter(place.matmul);
@@ -180,7 +140,7 @@ struct SparsifyFidelityChecksPass : tare::impl::SparsifyFidelityChecksPassBase<S
   }
 
   Value anchors;
-  Dim batch, tokens;
+  tare::CheckTokens tokens;
 };
 
 } // namespace

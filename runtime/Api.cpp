@@ -79,7 +79,8 @@ template <typename Tensors> Result<void> info(const tare::fb::Plan &plan, const 
   out->default_kind = tensor.optional() ? tensor.default_kind()->c_str() : "";
   return {};
 }
-Result<void> estimateFor(const tare::fb::Plan &plan, const char *const *names, const tare_tensor *given, size_t count, tare_estimate &out) {
+/// Binds the shapes that are given, for an estimate.
+Result<void> bindFor(tare::Binding &binding, const tare::fb::Plan &plan, const char *const *names, const tare_tensor *given, size_t count) {
   std::vector<tare::Shape> shapes(plan.inputs()->size());
   for (size_t i = 0; i < count; ++i) {
     TARE_TRY(needed(names[i]));
@@ -93,11 +94,8 @@ Result<void> estimateFor(const tare::fb::Plan &plan, const char *const *names, c
       if (shapes[index].dims[d] < 0) return Error(Error(Status::Refused, "input has an impossible shape").ofTensor(names[i]));
     }
   }
-  tare::Binding binding(plan);
   std::vector<tare::LinkedCapacity> links(plan.states()->size());
-  TARE_TRY(binding.bind(shapes.data(), links.data(), true));
-  out = {binding.dim(plan.full_flops()), binding.dim(plan.full_bytes()), binding.dim(plan.flops()), binding.dim(plan.bytes()), plan.zero_rate()};
-  return {};
+  return binding.bind(shapes.data(), links.data(), true);
 }
 } // namespace
 
@@ -153,7 +151,20 @@ tare_status tare_engine_output_info(const tare_engine_t *engine, size_t index, t
 tare_status tare_engine_estimate(const tare_engine_t *engine, const char *const *names, const tare_tensor *shapes, size_t count, tare_estimate *estimate, tare_error *error) {
   return guarded(error, [&]() -> Result<void> {
     TARE_TRY(needed(engine && estimate && (count == 0 || (names && shapes))));
-    return estimateFor(engine->shared->plan(), names, shapes, count, *estimate);
+    const tare::fb::Plan &plan = engine->shared->plan();
+    tare::Binding binding(plan);
+    TARE_TRY(bindFor(binding, plan, names, shapes, count));
+    *estimate = {binding.dim(plan.full_flops()), binding.dim(plan.full_bytes()), binding.dim(plan.flops()), binding.dim(plan.bytes()), plan.zero_rate()};
+    return {};
+  });
+}
+tare_status tare_engine_check_memory(const tare_engine_t *engine, const char *const *names, const tare_tensor *shapes, size_t count, tare_check_memory *memory, tare_error *error) {
+  return guarded(error, [&]() -> Result<void> {
+    TARE_TRY(needed(engine && memory && (count == 0 || (names && shapes))));
+    const tare::fb::Plan &plan = engine->shared->plan();
+    tare::Binding binding(plan);
+    TARE_TRY(bindFor(binding, plan, names, shapes, count));
+    return tare::checkMemoryAt(plan, binding, *memory);
   });
 }
 
@@ -235,6 +246,24 @@ tare_status tare_context_check_bits(tare_context_t *context, size_t check, size_
     if (!found) return std::move(found.error());
     *bits = *found;
     return {};
+  });
+}
+tare_status tare_context_check_memory(tare_context_t *context, tare_check_memory *memory, tare_error *error) {
+  return guarded(error, [&]() -> Result<void> {
+    TARE_TRY(needed(context && memory));
+    return context->own->checkMemory(*memory);
+  });
+}
+tare_status tare_context_trace_checks(tare_context_t *context, int on, tare_error *error) {
+  return guarded(error, [&]() -> Result<void> {
+    TARE_TRY(needed(context));
+    return context->own->traceChecks(on != 0);
+  });
+}
+tare_status tare_context_check_trace(tare_context_t *context, size_t check, tare_check_trace *trace, tare_error *error) {
+  return guarded(error, [&]() -> Result<void> {
+    TARE_TRY(needed(context && trace));
+    return context->own->checkTrace(check, *trace);
   });
 }
 size_t tare_context_step_count(const tare_context_t *context) { return context ? context->own->engine().plan().steps()->size() : 0; }

@@ -11,21 +11,49 @@ CheckSchedule::CheckSchedule(const fb::Plan &plan) : plan(plan), checks(plan.che
   if (checks) described.resize(checks->items()->size());
 }
 
-Result<void> CheckSchedule::prepare(const Binding &binding, int64_t anchors) {
+namespace {
+struct Sizes {
+  int64_t batch, tokens, past, anchors;
+  int64_t rows, sorted, carried; ///< bytes of the list, of one element's anchors, of one side of the state
+};
+
+Result<Sizes> sizesOf(const fb::Checks &checks, const fb::Plan &plan, const Binding &binding) {
+  Sizes s{binding.dim(checks.batch()), binding.dim(checks.tokens()), binding.dim(checks.past()), binding.dim(plan.inputs()->Get(checks.anchors())->dims()->Get(1)), 0, 0, 0};
+  if (s.batch < 0 || s.tokens < 0 || s.past < 0 || s.anchors < 0) return Error(Status::Refused, "the fidelity checks have a negative size for these input shapes");
+  int64_t each, total, all;
+  bool fits = !__builtin_mul_overflow(s.anchors, static_cast<int64_t>(checks.window()), &each) && !__builtin_mul_overflow(std::min(s.tokens, each < INT64_MAX ? each + 1 : each), s.batch, &total) &&
+              !__builtin_mul_overflow(total, 8, &s.rows) && !__builtin_mul_overflow(s.anchors, 4, &s.sorted) &&
+              !__builtin_mul_overflow(s.batch, static_cast<int64_t>(checks.items()->size()) * 4, &s.carried) &&
+              !__builtin_mul_overflow(s.batch, s.tokens, &all) && !__builtin_mul_overflow(all, static_cast<int64_t>(checks.items()->size()) * 4, &all);
+  if (!fits || s.past > INT64_MAX - s.tokens) return Error(Status::Limit, "the fidelity checks have too many rows");
+  return s;
+}
+} // namespace
+
+Result<int64_t> CheckSchedule::bytes(const fb::Plan &plan, const Binding &binding) {
+  if (!plan.checks()) return 0;
+  auto sizes = sizesOf(*plan.checks(), plan, binding);
+  if (!sizes) return std::move(sizes.error());
+  int64_t given, total, described = static_cast<int64_t>(plan.checks()->items()->size() * sizeof(CheckRows));
+  bool fits = !__builtin_mul_overflow(sizes->sorted, sizes->batch, &given) && !__builtin_add_overflow(given, sizes->rows, &total) && !__builtin_add_overflow(total, sizes->sorted, &total) &&
+              sizes->carried <= INT64_MAX / 4 && !__builtin_add_overflow(total, 3 * sizes->carried + described, &total);
+  if (!fits) return Error(Status::Limit, "the fidelity checks have too many rows");
+  return total;
+}
+
+Result<void> CheckSchedule::prepare(const Binding &binding) {
   if (!checks) return {};
-  batch = binding.dim(checks->batch()), tokens = binding.dim(checks->tokens()), past = binding.dim(checks->past()), anchorCount = anchors;
-  int64_t each, total;
-  if (batch < 0 || tokens < 0 || past < 0 || anchors < 0) return Error(Status::Refused, "the fidelity checks have a negative size for these input shapes");
-  bool fits = !__builtin_mul_overflow(anchors, static_cast<int64_t>(checks->window()), &each) && !__builtin_mul_overflow(std::min(tokens, each < INT64_MAX ? each + 1 : each), batch, &total) &&
-              total <= INT64_MAX / 8 && !__builtin_mul_overflow(batch, static_cast<int64_t>(described.size() * 4), &each);
-  if (!fits || past > INT64_MAX - tokens) return Error(Status::Limit, "the fidelity checks have too many rows");
-  most = total;
-  TARE_TRY(rows.reserve(static_cast<size_t>(total) * 8, "the rows of the fidelity checks"));
-  TARE_TRY(sorted.reserve(static_cast<size_t>(anchors) * 4, "the sorted anchors"));
+  auto sizes = sizesOf(*checks, plan, binding);
+  if (!sizes) return std::move(sizes.error());
+  batch = sizes->batch, tokens = sizes->tokens, past = sizes->past, anchorCount = sizes->anchors, most = sizes->rows / 8;
+  TARE_TRY(rows.reserve(static_cast<size_t>(sizes->rows), "the rows of the fidelity checks"));
+  TARE_TRY(sorted.reserve(static_cast<size_t>(sizes->sorted), "the sorted anchors"));
+  if (traces) TARE_TRY(everyRow.reserve(static_cast<size_t>(batch * tokens) * 4 * described.size(), "the bits of every token"));
   if (batch != batchSeen) length = 0; // other elements: another request
   if (length > 0) return {};
-  for (Block *side : {&states[0], &states[1], &nothing}) TARE_TRY(side->reserve(static_cast<size_t>(each), "the carried bits of the fidelity checks"));
-  memset(nothing.data(), 0, static_cast<size_t>(each));
+  auto each = static_cast<size_t>(sizes->carried);
+  for (Block *side : {&states[0], &states[1], &nothing}) TARE_TRY(side->reserve(each, "the carried bits of the fidelity checks"));
+  memset(nothing.data(), 0, each);
   return {};
 }
 
@@ -74,7 +102,7 @@ Result<void> CheckSchedule::begin(const int32_t *anchors, const void *mask, int6
   if (anchors && !described.empty()) now.sparse = used;
   for (size_t i = 0; i < described.size(); ++i)
     described[i] = {static_cast<const int64_t *>(rows.data()), anchors ? used : -1, std::max<int64_t>(tokens, 1), isCarried ? state(current, i) : static_cast<const uint32_t *>(nothing.data()),
-                    state(1 - current, i)};
+                    state(1 - current, i), traces ? static_cast<uint32_t *>(everyRow.data()) + i * static_cast<size_t>(batch * tokens) : nullptr};
   return {};
 }
 

@@ -13,6 +13,7 @@ struct CheckRows {
   int64_t count, tokens;
   const uint32_t *carried;
   uint32_t *last;
+  uint32_t *all; ///< null unless traced
 };
 
 /// Of one run: token rows for one check module, all batch elements together.
@@ -24,8 +25,8 @@ class CheckSchedule {
 public:
   explicit CheckSchedule(const fb::Plan &plan);
   bool empty() const { return !checks; }
-  /// Sizes follow from the bound shapes; `anchors` is the second dimension of the input.
-  Result<void> prepare(const Binding &binding, int64_t anchors);
+  /// Sizes follow from the bound shapes.
+  Result<void> prepare(const Binding &binding);
   /// `anchors` [batch, A] or null when the input is left out; `mask` [batch, maskColumns] or null. Refuses anchors below -1.
   Result<void> begin(const int32_t *anchors, const void *mask, int64_t maskColumns);
   void *address(size_t check) { return &described[check]; }
@@ -36,6 +37,16 @@ public:
   int64_t elements() const { return batch; }
   void commit();
   void reset() { length = 0; }
+  /// From the next prepare() on: the bits of every row are kept.
+  void trace(bool on) { traces = on; }
+  bool tracing() const { return traces; }
+  /// Of the last run, while tracing: a word per row of one check.
+  const uint32_t *traced(size_t check) const { return static_cast<const uint32_t *>(everyRow.data()) + check * static_cast<size_t>(batch * tokens); }
+  /// Ascending; null when every row was evaluated.
+  const int64_t *evaluatedRows() const { return described.empty() || described[0].count < 0 ? nullptr : static_cast<const int64_t *>(rows.data()); }
+  int64_t rowCount() const { return batch * tokens; }
+  /// Bytes that all checks hold for a run at these shapes, the caller's anchors included.
+  static Result<int64_t> bytes(const fb::Plan &plan, const Binding &binding);
   const CheckCounts &counts() const { return now; }
   /// The carried bits of one batch element; an error before a run and out of range.
   Result<uint32_t> bits(size_t check, size_t element) const;
@@ -49,11 +60,12 @@ private:
   const fb::Checks *checks;
   std::vector<CheckRows> described;
   Block rows, sorted, states[2], nothing; // `nothing`: zeros, carried into a new request
+  Block everyRow;                         // when traced
   int current = 0;       // the side that is carried into the next run
   int64_t length = 0;    // tokens that the carried bits stand for; 0: there are none
   int64_t batchSeen = 0; // elements that they stand for
   int64_t batch = 0, tokens = 0, past = 0, anchorCount = 0, most = 0;
-  bool isCarried = false;
+  bool isCarried = false, traces = false;
   CheckCounts now;
 };
 

@@ -170,7 +170,7 @@ void Context::prepareSteps() {
     bool needed = step.operand_count() == step.buffers()->size(); // a step without results is there for what else it does
     for (uint32_t i = step.operand_count(); i < step.buffers()->size(); ++i) needed = needed || touched[step.buffers()->Get(i)];
     for (uint32_t index : *step.buffers()) // where requests have a past, the bits of a check are carried on whatever is asked for
-      needed = needed || (plan.buffers()->Get(index)->kind() == fb::BufferKind::Check && plan.states()->size() > 0);
+      needed = needed || (plan.buffers()->Get(index)->kind() == fb::BufferKind::Check && (plan.states()->size() > 0 || schedule.tracing()));
     skipped[s] = !needed;
     for (uint32_t index : *step.buffers()) touched[index] = touched[index] || needed;
   }
@@ -266,7 +266,7 @@ Result<void> Context::prepare() {
   prepareSteps();
   TARE_TRY(prepareOutputs());
   TARE_TRY(prepareArena());
-  if (!schedule.empty()) TARE_TRY(schedule.prepare(binding, binding.dim(plan.inputs()->Get(plan.checks()->anchors())->dims()->Get(1))));
+  TARE_TRY(schedule.prepare(binding));
   // What the code will touch must lie inside of what was bound: the buffers' own sizes against the tensors'.
   for (auto *buffer : *plan.buffers()) {
     if (buffer->kind() != fb::BufferKind::Input && buffer->kind() != fb::BufferKind::Output) continue;

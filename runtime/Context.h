@@ -12,6 +12,9 @@
 
 namespace tare {
 
+/// What the fidelity checks hold at bound shapes.
+Result<void> checkMemoryAt(const fb::Plan &plan, const Binding &binding, tare_check_memory &memory);
+
 class Context {
 public:
   static Result<std::unique_ptr<Context>> create(std::shared_ptr<const Engine> engine, const tare_context_options &options);
@@ -30,6 +33,9 @@ public:
   Result<void> estimate(tare_estimate &result) const; // Profile.cpp
   Result<void> stepInfo(size_t index, tare_step_info &info) const;
   Result<void> checkStats(tare_check_stats &stats) const;
+  Result<void> checkMemory(tare_check_memory &memory) const;
+  Result<void> traceChecks(bool on);
+  Result<void> checkTrace(size_t check, tare_check_trace &trace) const;
   Result<uint32_t> checkBits(size_t check, size_t element) const { return schedule.bits(check, element); }
   size_t profile(char *buffer, size_t capacity) const;
   size_t metrics(char *buffer, size_t capacity) const;

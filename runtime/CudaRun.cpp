@@ -42,7 +42,7 @@ CudaRun::CudaRun(CudaDevice &device, const fb::Plan &plan) : device(device), api
     firstWord.push_back(words), firstPointer.push_back(static_cast<uint32_t>(pointers.size()));
     for (const auto *argument : *launch->arguments()) {
       pointers.push_back(reinterpret_cast<void *>(static_cast<uintptr_t>(words))); // its place; an address below
-      words += argument->kind() == fb::CudaArgumentKind::Check ? sizeof(CheckRows) / 8 : 1;
+      words += argument->kind() == fb::CudaArgumentKind::Check ? format::kCheckArgumentBytes / 8 : 1;
     }
   }
   for (Parameters *p : {&now, &before}) p->words.resize(words), p->grids.resize(3 * size_t(count)), p->launched.resize(count);
@@ -122,9 +122,9 @@ Result<void> CudaRun::fill(const Given &given) {
       case fb::CudaArgumentKind::Buffer: *word = given.buffers[buffers.Get(argument.value())]; break;
       case fb::CudaArgumentKind::Dim: *word = static_cast<uint64_t>(given.binding.dim(argument.value())); break;
       case fb::CudaArgumentKind::Check: {
-        static_assert(sizeof(CheckRows) == format::kCheckArgumentBytes, "kernels/cuda/check.cuh ListedRun with bare pointers");
+        static_assert(offsetof(CheckRows, all) == format::kCheckArgumentBytes, "kernels/cuda/check.cuh ListedRun with bare pointers");
         auto check = static_cast<size_t>(plan.buffers()->Get(buffers.Get(argument.value()))->tensor());
-        memcpy(word, &given.checks[check], sizeof(CheckRows));
+        memcpy(word, &given.checks[check], format::kCheckArgumentBytes);
         break;
       }
       case fb::CudaArgumentKind::Fault: *word = given.fault; break;

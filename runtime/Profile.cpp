@@ -1,6 +1,7 @@
 // What a context tells about itself: estimates, the time of each step, a Chrome trace, metrics in Prometheus' text format (names begin with tare_).
 #include "runtime/Context.h"
 #include <cmath>
+#include <cstring>
 
 namespace tare {
 namespace {
@@ -41,6 +42,16 @@ private:
 const char *textOf(const flatbuffers::String *s) { return s ? s->c_str() : ""; }
 } // namespace
 
+Result<void> checkMemoryAt(const fb::Plan &plan, const Binding &binding, tare_check_memory &memory) {
+  memory = {0, 0};
+  if (!plan.checks()) return {};
+  for (auto *check : *plan.checks()->items()) memory.weight_bytes += static_cast<int64_t>(check->weight_bytes());
+  auto run = CheckSchedule::bytes(plan, binding);
+  if (!run) return std::move(run.error());
+  memory.run_bytes = *run;
+  return {};
+}
+
 Result<void> Context::estimate(tare_estimate &result) const {
   if (!ran) return Error(Status::Usage, "there is no estimate before a successful run");
   result = {binding.dim(plan.full_flops()), binding.dim(plan.full_bytes()), binding.dim(plan.flops()), binding.dim(plan.bytes()), plan.zero_rate()};
@@ -74,6 +85,27 @@ Result<void> Context::checkStats(tare_check_stats &stats) const {
   // What was saved, at the rate of what was done.
   double done = static_cast<double>(binding.dim(plan.flops()) - stats.flops_saved);
   if (done > 0) stats.milliseconds_saved = 1e3 * lastSeconds * static_cast<double>(stats.flops_saved) / done;
+  return {};
+}
+
+Result<void> Context::checkMemory(tare_check_memory &memory) const {
+  if (!ran) return Error(Status::Usage, "there are no numbers before a successful run");
+  return checkMemoryAt(plan, binding, memory);
+}
+
+Result<void> Context::traceChecks(bool on) {
+  if (on && strncmp(shared->level(), "cuda", 4) == 0)
+    return Error::format(Status::Environment, "this code does not keep the bits of every token", "level %s; the CPU's code does", shared->level());
+  if (on != schedule.tracing()) dirty = true, ran = false;
+  schedule.trace(on);
+  return {};
+}
+
+Result<void> Context::checkTrace(size_t check, tare_check_trace &trace) const {
+  if (!ran || !schedule.tracing()) return Error(Status::Usage, "no bits were kept: tare_context_trace_checks comes before the run");
+  if (schedule.empty() || check >= plan.checks()->items()->size()) return Error(Status::Usage, "there is no such fidelity check");
+  trace = {static_cast<int64_t>(plan.checks()->items()->Get(static_cast<uint32_t>(check))->heads()), schedule.rowCount(), schedule.traced(check), schedule.evaluatedRows(),
+           schedule.evaluatedRows() ? schedule.counts().sparse : -1};
   return {};
 }
 

@@ -166,6 +166,24 @@ typedef struct tare_check_stats {
 TARE_API tare_status tare_context_check_stats(tare_context_t *context, tare_check_stats *stats, tare_error *error);
 /* The bits that check number `check` (in the order of the plan's steps) carries into the next run of this request, for one batch element: bit k is head k. */
 TARE_API tare_status tare_context_check_bits(tare_context_t *context, size_t check, size_t element, uint32_t *bits, tare_error *error);
+/* Memory that the fidelity checks account for; scratch memory is the same with and without them (docs/checks.md). */
+typedef struct tare_check_memory {
+  int64_t weight_bytes; /* W in every form, p, tau, E of all checks, as they lie in the engine */
+  int64_t run_bytes;    /* at most, in one run: the caller's anchors, the list of evaluated rows, carried bits */
+} tare_check_memory;
+/* At the shapes of the last run, and for given ones (as tare_engine_estimate; `anchors` among them). */
+TARE_API tare_status tare_context_check_memory(tare_context_t *context, tare_check_memory *memory, tare_error *error);
+TARE_API tare_status tare_engine_check_memory(const tare_engine_t *engine, const char *const *names, const tare_tensor *shapes, size_t count,
+                                              tare_check_memory *memory, tare_error *error);
+/* For measurements: the next runs keep the bits of every token of every check, 4 bytes each. Only code for CPUs can (TARE_ENVIRONMENT). `on` 0 ends it. */
+TARE_API tare_status tare_context_trace_checks(tare_context_t *context, int on, tare_error *error);
+typedef struct tare_check_trace {
+  int64_t heads, rows;       /* rows: batch * tokens of the last run */
+  const uint32_t *bits;      /* one word per row: bit k is head k, carried bits included; valid until the next run */
+  const int64_t *evaluated;  /* ascending rows at which the check ran; NULL: at all of them (no anchors given) */
+  int64_t evaluated_count;   /* -1 when NULL */
+} tare_check_trace;
+TARE_API tare_status tare_context_check_trace(tare_context_t *context, size_t check, tare_check_trace *trace, tare_error *error);
 /* One step of the plan, at the shapes of the last run; `nanoseconds` is of the last run, -1 without profile. */
 typedef struct tare_step_info {
   const char *name, *kernel, *kind, *layer;

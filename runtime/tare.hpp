@@ -119,6 +119,25 @@ public:
     call(tare_context_check_stats, &stats);
     return stats;
   }
+  tare_check_memory checkMemory() {
+    tare_check_memory memory;
+    call(tare_context_check_memory, &memory);
+    return memory;
+  }
+  /// Bit k of the word is head k.
+  uint32_t checkBits(size_t check, size_t element = 0) {
+    uint32_t bits;
+    call(tare_context_check_bits, check, element, &bits);
+    return bits;
+  }
+  /// The next runs keep the bits of every token.
+  void traceChecks(bool on = true) { call(tare_context_trace_checks, static_cast<int>(on)); }
+  /// Its pointers are valid until the next run.
+  tare_check_trace checkTrace(size_t check) {
+    tare_check_trace trace;
+    call(tare_context_check_trace, check, &trace);
+    return trace;
+  }
   std::string profile() { return text(tare_context_profile); }
   std::string metrics() { return text(tare_context_metrics); }
 

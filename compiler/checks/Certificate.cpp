@@ -65,12 +65,14 @@ json makeCertificate(ModuleOp module, const CompileOptions &options, llvm::Strin
       size_t values = 0;
       for (auto &sample : calibration->samples)
         for (auto &tensor : sample) values += tensor.floats.size() + tensor.ints.size();
-      if (values <= kStoredValues)
+      if (values <= kStoredValues) {
         for (auto &sample : calibration->samples) {
           json inputs;
           for (auto [i, tensor] : llvm::enumerate(sample)) inputs[inputName(main, i)] = tensorToJson(tensor);
           k["stored"].push_back(inputs);
         }
+        if (llvm::any_of(calibration->anchors, [](auto &a) { return !a.empty(); })) k["stored_anchors"] = calibration->anchors;
+      }
     } else {
       llvm::consumeError(calibration.takeError()); // it was read once already; without stored samples the verifier asks for the file
     }

@@ -14,6 +14,15 @@ nlohmann::json makeCertificate(mlir::ModuleOp checked, const CompileOptions &opt
 /// What the fidelity checks became and on what evidence (spec 6); `module` is as phase `clean` leaves it. Stored as key `fidelity_checks`.
 nlohmann::json certifyChecks(mlir::ModuleOp module, const CompileOptions &options);
 
+/// What the engine's plan says about one sparse check.
+struct PlannedCheck {
+  std::string precision;
+  int64_t heads = 0, rank = 0, window = 0;
+};
+/// The decisions about fidelity checks, derived again. `module`: the source with the certified removals done, as clean ops in front of
+/// graph-measure-fidelity-checks (passes/Pipeline.h, bringToChecks). `planned`: in the order of the plan. Fails (exit 4) naming the check.
+llvm::Error verifyFidelityChecks(const nlohmann::json &certificate, mlir::ModuleOp module, llvm::ArrayRef<PlannedCheck> planned, const std::string &calibration, unsigned threads);
+
 /// `model`: imported and brought to the phase `marked` with the same rules file. `calibration`: file or folder, needed only when the certificate has no
 /// samples inside. Fails (exit 4) naming the first thing that differs: layers, verdicts, bases, codes, counts, hashes, seeds, thresholds exactly,
 /// measured values within 1e-6 relative. A certificate that is not well-formed is refused (exit 3).

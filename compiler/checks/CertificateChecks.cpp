@@ -20,7 +20,7 @@ static json realsOf(DictionaryAttr d, llvm::StringRef key) {
 }
 
 json certifyChecks(ModuleOp module, const CompileOptions &options) {
-  json c = {{"fidelity_threshold", kCheckFidelity}, {"window", options.checkWindow}, {"forced", options.checkPrecision}, {"checks", json::array()}};
+  json c = {{"fidelity_threshold", options.checkFidelity}, {"window", options.checkWindow}, {"forced", options.checkPrecision}, {"checks", json::array()}};
   auto entries = module->getAttrOfType<ArrayAttr>("graph.checks");
   if (!entries) return c;
   for (auto d : entries.getAsRange<DictionaryAttr>()) {

@@ -145,20 +145,9 @@ llvm::Error verify(const json &c, ImportedModel &model, const std::string &calib
     if (own != said) return own.empty() ? differs(said, "the model has no such layer") : differs(own, said.empty() ? "the certificate does not list it" : "the certificate lists " + said + " in its place");
   }
 
-  std::vector<std::vector<Tensor>> samples;
-  const json &k = c.at("calibration");
-  if (s.source == "file" && calibrationPath.empty() && k.contains("stored")) {
-    samples = storedSamples(k.at("stored"), main);
-  } else {
-    if (s.source == "file" && calibrationPath.empty())
-      return fail(ExitCode::Usage, "the certificate was made with a calibration file that is too large to be stored inside").withHint("name it with --calibration");
-    CompileOptions load = s.options;
-    load.calibration = s.source == "file" ? calibrationPath : "";
-    auto calibration = loadCalibration(main, load);
-    if (!calibration) return calibration.takeError();
-    if (calibration->sha256 != s.sha256) return differs("", "the calibration data has another SHA-256 than the certificate says");
-    samples = std::move(calibration->samples);
-  }
+  auto calibration = calibrationOf(c, main, calibrationPath);
+  if (!calibration) return calibration.takeError();
+  const std::vector<std::vector<Tensor>> &samples = calibration->samples;
 
   reference::Values known = reference::decodeConstants(main.getBody().front());
   std::vector<std::vector<again::Witness>> witnesses;
@@ -188,6 +177,24 @@ llvm::Error verify(const json &c, ImportedModel &model, const std::string &calib
 }
 
 } // namespace
+
+llvm::Expected<Calibration> calibrationOf(const json &c, func::FuncOp main, const std::string &path) {
+  Settings s = readSettings(c);
+  const json &k = c.at("calibration");
+  if (s.source == "file" && path.empty() && k.contains("stored")) {
+    Calibration calibration{"file", s.sha256, s.options.seed, storedSamples(k.at("stored"), main), {}};
+    if (k.contains("stored_anchors")) calibration.anchors = k.at("stored_anchors").get<decltype(calibration.anchors)>();
+    return calibration;
+  }
+  if (s.source == "file" && path.empty())
+    return fail(ExitCode::Usage, "the certificate was made with a calibration file that is too large to be stored inside").withHint("name it with --calibration");
+  CompileOptions load = s.options;
+  load.calibration = s.source == "file" ? path : "";
+  auto calibration = loadCalibration(main, load);
+  if (!calibration) return calibration.takeError();
+  if (calibration->sha256 != s.sha256) return differs("", "the calibration data has another SHA-256 than the certificate says");
+  return calibration;
+}
 
 llvm::Error verifyCertificate(const json &certificate, ImportedModel &model, const std::string &calibration) {
   try {

@@ -37,8 +37,8 @@ struct SampleState {
 
 class Ladder {
 public:
-  Ladder(func::FuncOp main, const Calibration &calibration, const CompileOptions &options, double fidelity)
-      : body(main.getBody().front()), calibration(calibration), options(options), fidelity(fidelity), known(reference::decodeConstants(body)) {}
+  Ladder(func::FuncOp main, const Calibration &calibration, const CompileOptions &options, llvm::function_ref<std::string(graph::FidelityCheckOp)> whyDense)
+      : body(main.getBody().front()), calibration(calibration), options(options), whyDense(whyDense), known(reference::decodeConstants(body)) {}
 
   llvm::Error run() {
     if (options.checkPrecision == "dense") { // nothing is measured
@@ -174,6 +174,7 @@ private:
       result.checks.push_back(std::move(d));
       return evaluate(*check.getOperation());
     };
+    if (std::string why = whyDense ? whyDense(check) : ""; !why.empty()) return stays("CHECK_NOT_FUSABLE", why);
     if (!weights) return stays("CHECK_NOT_FUSABLE", "W, p, tau and E must be constants whose bytes are there");
     d.heads = weights->heads, d.rank = weights->rank;
     if (graph::dimsOf(check.getH()).size() != 3) return stays("CHECK_NOT_FUSABLE", "the states must be [batch, tokens, width]");
@@ -224,7 +225,7 @@ private:
       bool good = true;
       for (int64_t k = 0; k < d.heads; ++k) {
         form.window[k] *= 100.0 / static_cast<double>(std::max<int64_t>(d.evaluated, 1)), form.overall[k] *= 100.0 / static_cast<double>(std::max<int64_t>(d.tokens, 1));
-        good &= form.window[k] >= fidelity;
+        good &= form.window[k] >= options.checkFidelity;
       }
       d.forms.push_back(form), d.precision = precision, d.quantized = std::move(quantized);
       if (good || !options.checkPrecision.empty()) return take(check, e, bits, std::move(d));
@@ -251,7 +252,7 @@ private:
     const FormAgreement &last = d.forms.back();
     size_t worst = std::min_element(last.window.begin(), last.window.end()) - last.window.begin();
     d.precision = "dense", d.code = "FIDELITY_BELOW_THRESHOLD";
-    d.why = fmt::format("sparse f32 bits of head {} agree with the dense ones at {:.1f}% of {} evaluated tokens, wanted {}%", worst, last.window[worst], d.evaluated, fidelity);
+    d.why = fmt::format("sparse f32 bits of head {} agree with the dense ones at {:.1f}% of {} evaluated tokens, wanted {}%", worst, last.window[worst], d.evaluated, options.checkFidelity);
     d.line = fmt::format("[SPARSIFY_REJECTED: {}] {}: {}; give calibration text with anchors like those of real documents, or force a form with --check-precision", d.code, d.name, d.why);
     d.quantized = {};
     result.checks.push_back(std::move(d));
@@ -261,15 +262,16 @@ private:
   Block &body;
   const Calibration &calibration;
   const CompileOptions &options;
-  double fidelity; // percent
+  llvm::function_ref<std::string(graph::FidelityCheckOp)> whyDense;
   reference::Values known;
   std::vector<SampleState> samples;
 };
 
 } // namespace
 
-llvm::Expected<CheckLadder> climbLadder(func::FuncOp main, const Calibration &calibration, const CompileOptions &options, double fidelity) {
-  Ladder ladder(main, calibration, options, fidelity);
+llvm::Expected<CheckLadder> climbLadder(func::FuncOp main, const Calibration &calibration, const CompileOptions &options,
+                                        llvm::function_ref<std::string(graph::FidelityCheckOp)> whyDense) {
+  Ladder ladder(main, calibration, options, whyDense);
   if (auto error = ladder.run()) return error;
   return std::move(ladder.result);
 }

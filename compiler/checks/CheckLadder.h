@@ -5,11 +5,9 @@
 #include "compiler/checks/Calibration.h"
 #include "compiler/checks/CheckWeights.h"
 #include "compiler/graph/Graph.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
 
 namespace tare::checks {
-
-/// Percent of bits near anchors, per head, that a sparse form must keep (spec 6).
-inline constexpr double kCheckFidelity = 98;
 
 /// The sparse bits of one form against the dense f32 bits of the source, in percent of tokens, per head.
 struct FormAgreement {
@@ -39,6 +37,8 @@ struct CheckLadder {
 /// Both models run side by side, op by op: a check sees the states that the decisions before it lead to, and its bits are compared with those of the
 /// undisturbed dense model. Codes are fitted to the states of all calibration tokens, agreement is asked for at the few near anchors.
 /// Failures: anchors whose batch is not the model's; an op that the reference cannot evaluate.
-llvm::Expected<CheckLadder> climbLadder(mlir::func::FuncOp main, const Calibration &calibration, const CompileOptions &options, double fidelity = kCheckFidelity);
+/// `whyDense`: why a check will be dense whatever is measured (CHECK_NOT_FUSABLE); such a check is not measured, and later ones see what it makes.
+llvm::Expected<CheckLadder> climbLadder(mlir::func::FuncOp main, const Calibration &calibration, const CompileOptions &options,
+                                        llvm::function_ref<std::string(graph::FidelityCheckOp)> whyDense = {});
 
 } // namespace tare::checks

@@ -1,13 +1,12 @@
-// Reading and matching of marking rules (Rules.h). yaml-cpp throws; every call into it is inside parseRules' one try block.
+// Reading and matching of marking rules (Rules.h). yaml-cpp throws; every call into it is inside yaml::parse.
 // Patterns are compiled once while parsing, so that a bad one is refused with its line, and again per match (rules are few, paths are short).
 #include "compiler/checks/Rules.h"
-#include "compiler/graph/Failure.h"
+#include "compiler/graph/YamlFile.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/Support/GlobPattern.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Regex.h"
 #include <cmath>
-#include <yaml-cpp/yaml.h>
 
 namespace tare::checks {
 
@@ -70,18 +69,8 @@ std::vector<Mark> Rule::match(const NodeFacts &facts, llvm::StringRef source) co
 
 namespace {
 
-/// A refusal at a place of the file; thrown inside parseRules only.
-struct Bad {
-  YAML::Mark at;
-  std::string what;
-};
-
-[[noreturn]] void bad(const YAML::Node &node, const std::string &what) { throw Bad{node.Mark(), what}; }
-
-std::string text(const YAML::Node &node, const std::string &key) {
-  if (!node.IsScalar()) bad(node, "'" + key + "' must be a text");
-  return node.Scalar();
-}
+using yaml::bad;
+using yaml::text;
 
 double threshold(const YAML::Node &node, const std::string &key) {
   double value = 0;
@@ -165,24 +154,7 @@ Rules document(const YAML::Node &root) {
 
 } // namespace
 
-llvm::Expected<Rules> parseRules(llvm::StringRef text, llvm::StringRef file) {
-  auto refused = [&](const YAML::Mark &at, const std::string &what) {
-    std::string line = at.is_null() ? "" : "line " + std::to_string(at.line + 1) + ": ";
-    return refuse("the rules file is not valid: " + line + what).inFile(file.str()).withHint("docs/rules.md describes the rules file");
-  };
-  if (text.size() > (1u << 20)) return refuse("the rules file is larger than 1 MiB").inFile(file.str());
-  // A flow of opening brackets or deep indentation would recurse inside yaml-cpp.
-  int depth = 0, deepest = 0;
-  for (char c : text) depth += (c == '[' || c == '{') - (c == ']' || c == '}'), deepest = std::max(deepest, depth);
-  if (deepest > 64) return refuse("the rules file nests deeper than 64 levels").inFile(file.str());
-  try {
-    return document(YAML::Load(text.str()));
-  } catch (const Bad &b) {
-    return refused(b.at, b.what);
-  } catch (const YAML::Exception &e) {
-    return refused(e.mark, e.msg);
-  }
-}
+llvm::Expected<Rules> parseRules(llvm::StringRef text, llvm::StringRef file) { return yaml::parse(text, file, "rules", document); }
 
 llvm::Expected<Rules> loadRules(llvm::StringRef path) {
   auto buffer = llvm::MemoryBuffer::getFile(path, true);

@@ -160,7 +160,7 @@ llvm::Error PlanBuilder::addChecks() {
     auto precision = entry.getAs<StringAttr>("precision");
     if (!precision) return bug("a check without a precision");
     check->heads = static_cast<uint32_t>(number(entry, "heads")), check->rank = static_cast<uint32_t>(number(entry, "rank")), check->precision = precision.str();
-    check->flops_per_row = static_cast<uint64_t>(number(entry, "flops"));
+    check->flops_per_row = static_cast<uint64_t>(number(entry, "flops")), check->weight_bytes = static_cast<uint64_t>(number(entry, "weights"));
     checks->items.push_back(std::move(check));
   }
   checks->fidelity = contents.fidelity.value_or(-1);

@@ -26,6 +26,7 @@ struct CompileOptions {
   bool allowLargeRemoval = false;
   std::string checkPrecision;               // --check-precision: int4, int8, f32, dense; empty: the ladder of spec 6 decides
   int checkWindow = 3;                      // --check-window: tokens before an anchor at which checks are evaluated
+  double checkFidelity = 98;                // --check-fidelity: percent of bits near anchors, per head, that a sparse form must keep (spec 6)
   uint64_t foldLimit = uint64_t(1) << 20;   // bytes a folded constant may have beyond what it replaces
   std::vector<std::string> levels = {"x86-64-v3", "x86-64-v4", "avx512-bf16", "amx"};
   std::string precision = "f32";            // --precision: f32; f16 or bf16 for CUDA targets (compiler/codegen/cuda/Kernels.h)

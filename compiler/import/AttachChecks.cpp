@@ -15,10 +15,12 @@ using namespace llvm;
 namespace tare {
 namespace {
 
-/// MatMul(h, weight) with a constant weight [width, columns], perhaps with its bias: `last` is the node whose result the check is added to.
+/// MatMul(h, weight) with a constant weight [width, columns], perhaps with its bias, or a Gemm between the reshapes that flatten tokens for it: `last` is the node whose
+/// result the check is added to, h [batch, tokens, width] what it reads.
 struct Linear {
   int node = -1, last = -1;
-  std::string path, h, result;
+  std::string path, h, result, why; ///< why: it can have no check
+  bool isFlat = false;              ///< `result` is [batch * tokens, columns]
   int element = 0;
   int64_t width = 0, columns = 0;
 };
@@ -35,6 +37,7 @@ private:
   Error index();
   const onnx::TensorProto *constantOf(StringRef name, bool &transposed) const;
   void findLinears();
+  void readGemm(const onnx::NodeProto &node, Linear &l);
   Expected<AttachedCheck> attach(const CheckEntry &entry, const Linear &linear, ArrayRef<std::string> wildcards);
   void insertNodes();
 
@@ -51,7 +54,7 @@ private:
   struct Addition {
     int after;
     std::string from, to; // what others read before and now
-    onnx::NodeProto check, add;
+    onnx::NodeProto check, flatten, add; // flatten: only when it has a name
     std::vector<onnx::TensorProto> weights;
   };
   std::vector<Addition> additions;
@@ -91,11 +94,36 @@ const onnx::TensorProto *Attacher::constantOf(StringRef name, bool &transposed) 
   return nullptr;
 }
 
+int64_t intAttribute(const onnx::NodeProto &node, StringRef name, int64_t otherwise) {
+  for (auto &a : node.attribute())
+    if (a.name() == name) return a.i();
+  return otherwise;
+}
+float floatAttribute(const onnx::NodeProto &node, StringRef name, float otherwise) {
+  for (auto &a : node.attribute())
+    if (a.name() == name) return a.f();
+  return otherwise;
+}
+
+/// A Gemm works on a matrix of tokens: the states [batch, tokens, width] are what the Reshape in front of it reads, and often a Reshape behind it restores the tokens.
+void Attacher::readGemm(const onnx::NodeProto &node, Linear &l) {
+  auto made = producer.find(l.h);
+  if (intAttribute(node, "transA", 0)) l.why = "is a Gemm whose input is transposed";
+  else if (floatAttribute(node, "alpha", 1) != 1 || (node.input_size() > 2 && !node.input(2).empty() && floatAttribute(node, "beta", 1) != 1)) l.why = "is a Gemm with an alpha or beta that is not 1";
+  else if (made == producer.end() || graph.node(made->second).op_type() != "Reshape") l.why = "is a Gemm on a matrix of tokens, and nothing in front of it has [batch, tokens, width], which a check needs";
+  if (!l.why.empty()) return;
+  l.h = graph.node(made->second).input(0), l.isFlat = true;
+  auto read = readers.find(l.result);
+  if (read == readers.end() || read->second.size() != 1 || outputs.contains(l.result)) return;
+  auto &next = graph.node(read->second[0]);
+  if (next.op_type() == "Reshape" && next.input(0) == l.result) l.last = read->second[0], l.result = next.output(0), l.isFlat = false;
+}
+
 void Attacher::findLinears() {
   for (int i = 0; i < graph.node_size(); ++i) {
     auto &node = graph.node(i);
     if (!node.domain().empty() || (node.op_type() != "MatMul" && node.op_type() != "Gemm") || node.input_size() < 2) continue;
-    bool transposed = false;
+    bool transposed = node.op_type() == "Gemm" && intAttribute(node, "transB", 0);
     auto *weight = constantOf(node.input(1), transposed);
     if (!weight || weight->dims_size() != 2) continue;
     Linear l;
@@ -103,6 +131,7 @@ void Attacher::findLinears() {
     l.width = weight->dims(transposed), l.columns = weight->dims(!transposed);
     l.path = modulePathOf(node);
     if (l.path.empty()) l.path = StringRef(node.input(1)).rsplit('.').first.str();
+    if (node.op_type() == "Gemm") readGemm(node, l);
     // The bias: the only reader adds a constant vector.
     if (auto read = readers.find(l.result); node.op_type() == "MatMul" && read != readers.end() && read->second.size() == 1 && !outputs.contains(l.result)) {
       auto &next = graph.node(read->second[0]);
@@ -135,8 +164,7 @@ Expected<AttachedCheck> Attacher::attach(const CheckEntry &entry, const Linear &
   AttachedCheck check{filled(entry.name, linear.path, "", wildcards), linear.path, 0, 0, linear.width, linear.columns};
   if (check.name.find_first_of("{}/ ") != std::string::npos || check.name.empty()) return bad(entry, "the name '" + check.name + "' is no module path").withHint("{1} stands for the first * of 'layer', {path} for the layer");
   auto &node = graph.node(linear.node);
-  if (node.op_type() == "Gemm")
-    return bad(entry, "'" + linear.path + "' is a Gemm on a matrix of tokens; a check needs [batch, tokens, width]").atNode(node.name()).withHint("export the model so that its linear layers are MatMul and Add");
+  if (!linear.why.empty()) return bad(entry, "'" + linear.path + "' " + linear.why).atNode(node.name()).withHint("export the model so that its linear layers are MatMul and Add");
   if (auto [at, fresh] = checkOf.try_emplace(linear.path, check.name); !fresh) return bad(entry, "'" + linear.path + "' gets a second check; it has '" + at->second + "'");
   for (int reader : readers[linear.h])
     if (graph.node(reader).domain() == "tare") return bad(entry, "'" + linear.path + "' has a check already").atNode(graph.node(reader).name()).withHint("attach-checks adds to layers that have none");
@@ -184,12 +212,21 @@ Expected<AttachedCheck> Attacher::attach(const CheckEntry &entry, const Linear &
     added.check.add_input(name);
   }
   added.add.set_op_type("Add"), added.add.set_name(sum);
-  added.add.add_input(linear.result), added.add.add_input(bits), added.add.add_output(added.to);
+  std::string term = linear.isFlat ? "/" + scope + "/Reshape_output_0" : bits;
+  if (linear.isFlat) {
+    onnx::TensorProto shape;
+    shape.set_name(check.name + ".rows"), shape.set_data_type(onnx::TensorProto::INT64), shape.add_dims(2);
+    shape.add_int64_data(-1), shape.add_int64_data(linear.columns);
+    added.flatten.set_op_type("Reshape"), added.flatten.set_name("/" + scope + "/Reshape");
+    added.flatten.add_input(bits), added.flatten.add_input(shape.name()), added.flatten.add_output(term);
+    added.weights.push_back(std::move(shape));
+  }
+  added.add.add_input(linear.result), added.add.add_input(term), added.add.add_output(added.to);
   auto taken = [&](const std::string &name) { return bad(entry, "the model has a tensor '" + name + "' already").ofTensor(name).withHint("'name' in the checks file says how the check is called"); };
   for (auto &tensor : added.weights)
     if (!names.insert(tensor.name()).second) return taken(tensor.name());
-  for (auto &name : {bits, added.to})
-    if (!names.insert(name).second) return taken(name);
+  for (auto &name : {bits, added.to, linear.isFlat ? term : std::string()})
+    if (!name.empty() && !names.insert(name).second) return taken(name);
   additions.push_back(std::move(added));
   return check;
 }
@@ -204,7 +241,11 @@ void Attacher::insertNodes() {
       if (auto it = renamed.find(name); it != renamed.end()) name = it->second;
     });
     nodes.Add(std::move(*graph.mutable_node(i)));
-    for (Addition *a : after[i]) nodes.Add(std::move(a->check)), nodes.Add(std::move(a->add));
+    for (Addition *a : after[i]) {
+      nodes.Add(std::move(a->check));
+      if (!a->flatten.name().empty()) nodes.Add(std::move(a->flatten));
+      nodes.Add(std::move(a->add));
+    }
   }
   graph.mutable_node()->Swap(&nodes);
   for (auto &a : additions)

@@ -1,22 +1,16 @@
-// Reading of the checks file (ChecksFile.h). yaml-cpp throws; every call into it is inside parseChecksFile's one try block.
+// Reading of the checks file (ChecksFile.h). yaml-cpp throws; every call into it is inside yaml::parse.
 #include "compiler/import/ChecksFile.h"
-#include "compiler/graph/Failure.h"
+#include "compiler/graph/YamlFile.h"
 #include "llvm/ADT/SmallString.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/Regex.h"
 #include <algorithm>
-#include <yaml-cpp/yaml.h>
 
 namespace tare {
 namespace {
 
-/// A refusal at a place of the file; thrown inside parseChecksFile only.
-struct Bad {
-  YAML::Mark at;
-  std::string what;
-};
-[[noreturn]] void bad(const YAML::Node &node, const std::string &what) { throw Bad{node.Mark(), what}; }
+using yaml::bad;
 
 std::string text(const YAML::Node &node, const std::string &key) {
   if (!node.IsScalar() || node.Scalar().empty()) bad(node, "'" + key + "' must be a text that is not empty");
@@ -88,22 +82,7 @@ std::vector<CheckEntry> document(const YAML::Node &root, llvm::StringRef file) {
 } // namespace
 
 llvm::Expected<std::vector<CheckEntry>> parseChecksFile(llvm::StringRef text, llvm::StringRef file) {
-  auto refused = [&](const YAML::Mark &at, const std::string &what) {
-    std::string line = at.is_null() ? "" : "line " + std::to_string(at.line + 1) + ": ";
-    return refuse("the checks file is not valid: " + line + what).inFile(file.str()).withHint("docs/checks.md describes the checks file");
-  };
-  if (text.size() > (1u << 20)) return refuse("the checks file is larger than 1 MiB").inFile(file.str());
-  // A flow of opening brackets would recurse inside yaml-cpp.
-  int depth = 0, deepest = 0;
-  for (char c : text) depth += (c == '[' || c == '{') - (c == ']' || c == '}'), deepest = std::max(deepest, depth);
-  if (deepest > 64) return refuse("the checks file nests deeper than 64 levels").inFile(file.str());
-  try {
-    return document(YAML::Load(text.str()), file);
-  } catch (const Bad &b) {
-    return refused(b.at, b.what);
-  } catch (const YAML::Exception &e) {
-    return refused(e.mark, e.msg);
-  }
+  return yaml::parse(text, file, "checks", [&](const YAML::Node &root) { return document(root, file); });
 }
 
 std::optional<std::vector<std::string>> matchLayer(llvm::StringRef glob, llvm::StringRef path) {

@@ -43,6 +43,8 @@ TARE_INLINE void gemm(const int kind, const float *a, int64_t lda, const char *b
       const int64_t rows = split.blocks * split.base + split.extra;
       tare_check_bits(check, a, lda, row0, rows, bits, chunk ? &before : 0, first_panel == 0);
       before = bits[rows - 1];
+      if (check->run->all && first_panel == 0)
+        for (int64_t i = 0; i < rows; ++i) check->run->all[row0 + i] = bits[i];
     }
     for (int64_t panel = first_panel; panel < last_panel; ++panel) {
       const int64_t col = panel * TARE_PANEL;

@@ -33,6 +33,7 @@ typedef struct tare_check_rows {
   int64_t tokens;                                           /* 2: rows per batch element */
   const uint32_t *carried;                                  /* 3: per batch element, what flows into its first row */
   uint32_t *last;                                           /* 4: per batch element, the bits of its last row: written by the kernel */
+  uint32_t *all;                                            /* 5: null, or per row, its bits: written by the kernel */
 } tare_check_rows;
 typedef struct tare_check {
   const tare_check_rows *run;                               /* 0 */

@@ -5,13 +5,14 @@ import json
 import os
 import pathlib
 import re
+import struct
 import subprocess
 import sys
 import tempfile
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "error" / "cli"))
-from npz import int64, write_npz  # noqa: E402
+from npz import int64, npy, write_npz  # noqa: E402
 
 TARE = os.environ["TARE"]
 DATA = pathlib.Path(os.environ["TARE_DATA"]) / "contract-lm"
@@ -50,6 +51,24 @@ class Estimate(unittest.TestCase):
             self.assertLess(long[plan]["memory_bytes"], 2 << 30)
             self.assertGreater(long[plan]["flops"], 64 * short[plan]["flops"])  # the scores are computed all the same
         self.assertLess(short["pruned"]["memory_bytes"], short["full"]["memory_bytes"])
+
+    def test_what_the_fidelity_checks_hold_grows_little(self):
+        for every in (333, 64):  # tokens per anchor: the reference document's, and the seeded ones of a calibration
+            held = {}
+            for length in (1000, 128000):
+                memory = json.loads(tare("estimate", ENGINE, "--shape", "input_ids=1x%d,anchors=1x%d" % (length, length // every), "--json"))["check_memory"]
+                self.assertGreater(memory["weight_bytes"], 3 * (64 * 128 * 3) // 2)  # three checks in four bits at least
+                self.assertGreaterEqual(memory["run_bytes"], 4 * (length // every) + 8 * min(length, 3 * (length // every) + 1))
+                held[length] = memory["weight_bytes"] + memory["run_bytes"]
+            self.assertLessEqual(held[128000], 1.18 * held[1000], held)
+
+    def test_a_run_says_the_same_about_its_checks(self):
+        with tempfile.TemporaryDirectory(prefix="tare-estimate-") as folder:
+            inputs = write_npz(pathlib.Path(folder) / "in.npz", {"input_ids": int64([1, 40], range(40)), "anchors": npy("<i4", [1, 2], struct.pack("<2i", 9, -1))})
+            run = json.loads(tare("run", ENGINE, "--inputs", inputs, "--json"))
+        said = json.loads(tare("estimate", ENGINE, "--shape", "input_ids=1x40,anchors=1x2", "--json"))["check_memory"]
+        self.assertEqual(run["check_memory"], said)
+        self.assertEqual(run["check_evaluations"], {"dense": 40, "sparse": 4})
 
     def test_check_and_engine_say_the_same(self):
         with tempfile.TemporaryDirectory(prefix="tare-estimate-") as folder:

@@ -5,30 +5,18 @@
 """
 import pathlib
 import shutil
-import subprocess
 import sys
 
 import numpy as np
 import onnx
 import onnxruntime
 
+from tool import Checker, tare
+
 BUILD = pathlib.Path(sys.argv[1])
-MODELS, TARE = BUILD / "data" / "models", BUILD / "bin" / "tare"
+MODELS = BUILD / "data" / "models"
 SCRATCH = BUILD / "e2e" / f"ort-{sys.argv[2]}"  # the modes run side by side
-failures = []
-
-
-def check(good, text):
-    print(("ok    " if good else "WRONG ") + text)
-    if not good:
-        failures.append(text)
-
-
-def tare(*arguments):
-    result = subprocess.run([TARE, *map(str, arguments)], capture_output=True, text=True)
-    if result.returncode:
-        raise SystemExit(f"tare {' '.join(map(str, arguments))} gave {result.returncode}:\n{result.stderr}")
-    return result.stdout
+check = Checker()
 
 
 def runtime(path):
@@ -95,7 +83,7 @@ def minilm():
 def main():
     SCRATCH.mkdir(parents=True, exist_ok=True)
     status = {"emit-onnx": emit_onnx, "minilm": minilm}[sys.argv[2]]() or 0
-    return 1 if failures else status
+    return 1 if check.failures else status
 
 
 if __name__ == "__main__":

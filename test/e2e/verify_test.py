@@ -32,6 +32,10 @@ class Verify(unittest.TestCase):
         with zipfile.ZipFile(outputs) as archive:
             self.logits = list(struct.unpack("<%df" % (len(IDS) * WIDTH), archive.read("logits.npy")[-4 * len(IDS) * WIDTH:]))
 
+    def test_the_certificate_speaks_of_the_fidelity_checks(self):
+        done = subprocess.run([TARE, "verify", "--certificate", ENGINE, MODEL, "--json"], capture_output=True, text=True)
+        self.assertEqual((done.returncode, json.loads(done.stdout)), (0, {"verified": True, "layers": 8, "checks": 3}), done.stderr)
+
     def counts(self):
         """Violations and changed argmax of the engine against `self.logits`."""
         golden = self.folder / "golden"

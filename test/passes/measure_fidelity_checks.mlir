@@ -27,8 +27,11 @@ func.func @main(%h: tensor<1x70x4xf32> {graph.name = "h"}, %late: tensor<2x3x4xf
   %a = graph.fidelity_check %h, %w, %p, %tau, %e {graph.check = "far"} : (tensor<1x70x4xf32>, tensor<2x3x4xf32>, tensor<2x3xf32>, tensor<2xf32>, tensor<2x5xf32>) -> tensor<1x70x5xf32>
   // CHECK: graph.fidelity_check
   // CHECK-SAME: code = "CHECK_NOT_FUSABLE"
-  // CHECK-SAME: why = "W, p, tau and E must be constants whose bytes are there"
+  // CHECK-SAME: tried = [], why = "its weights are not constants of the file"
   // CHECK-SAME: precision = "dense"
   %b = graph.fidelity_check %h, %late, %p, %tau, %e {graph.check = "input"} : (tensor<1x70x4xf32>, tensor<2x3x4xf32>, tensor<2x3xf32>, tensor<2xf32>, tensor<2x5xf32>) -> tensor<1x70x5xf32>
-  return %a, %b : tensor<1x70x5xf32>, tensor<1x70x5xf32>
+  %m = graph.constant "up" dense<0.5> : tensor<4x5xf32> -> tensor<4x5xf32>
+  %u = graph.matmul %h, %m : tensor<1x70x4xf32>, tensor<4x5xf32> -> tensor<1x70x5xf32>
+  %s = graph.binary <add> %u, %a : tensor<1x70x5xf32>, tensor<1x70x5xf32> -> tensor<1x70x5xf32>
+  return %s, %b : tensor<1x70x5xf32>, tensor<1x70x5xf32>
 }

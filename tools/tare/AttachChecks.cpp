@@ -44,7 +44,7 @@ llvm::Error verified(const std::string &path, llvm::ArrayRef<AttachedCheck> atta
 
 llvm::Expected<ExitCode> attach(const Options &o, Console &console) {
   if (std::filesystem::is_directory(o.model))
-    return refuse("attach-checks writes ONNX, and this model is a Hugging Face folder").inFile(o.model).withHint("export it to ONNX first, then attach the checks to the export");
+    return refuse("attach-checks writes ONNX, and this model is a Hugging Face folder").inFile(o.model).withHint("export it to ONNX first (`optimum-cli export onnx --model FOLDER OUT`, or torch.onnx.export), then attach the checks to the .onnx file");
   if (auto error = checkWritable("-o", o.output, {o.model, o.checks})) return error;
   auto text = readFile(o.checks, uint64_t(1) << 21);
   if (!text) return text.takeError();

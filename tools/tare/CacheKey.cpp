@@ -1,6 +1,5 @@
 // The cache key of a compile (spec 12, bugs B51). In: a request and the files its import read. Out: a hex digest that changes exactly when the engine's bytes
 // may: tool and LLVM version, flags, targets, and the bytes of model, external data, rules, calibration. Directories, time and threads are not in it.
-#include "compiler/report/Report.h"
 #include "passes/Pipeline.h"
 #include "tools/tare/CompileCuda.h"
 #include "tools/tare/Driver.h"
@@ -11,31 +10,32 @@
 #include "llvm/Support/SHA256.h"
 #include <filesystem>
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 #include <set>
 
 namespace tare::cli {
 
-std::string engineFlags(const CompileOptions &o) {
-  std::string text;
-  auto add = [&](const char *name, const std::string &value) { text += std::string(name) + "=" + value + "\n"; };
-  add("policy", o.policy == Policy::Strict ? "strict" : o.policy == Policy::Inference ? "inference" : "proved");
-  add("weight-threshold", report::shortest(o.weightThreshold));
-  add("forward-threshold", report::shortest(o.forwardThreshold));
-  add("strict-nans", o.strictNans ? "1" : "0");
-  add("seed", std::to_string(o.seed));
-  add("loss", o.loss);
-  add("samples", fmt::format("{} cotangents {} sequence {} past {}", o.samples, o.cotangents, o.sequence, o.past));
-  add("checks", fmt::format("{} window {}", o.checkPrecision, o.checkWindow));
-  for (auto &glob : o.keep) add("keep", glob);
-  for (auto &glob : o.only) add("only", glob);
-  for (auto &pass : std::set<std::string>(o.disabledPasses.begin(), o.disabledPasses.end())) add("disable-pass", pass);
-  add("allow-large-removal", o.allowLargeRemoval ? "1" : "0");
-  add("fold-limit", std::to_string(o.foldLimit));
-  add("target", "cpu:" + llvm::join(o.levels, ","));
-  if (o.precision != "f32") add("precision", o.precision);
-  if (!o.rulesFile.empty()) add("rules", "1"); // that there was one: its bytes are in the cache key, its name is nobody's business
-  add("measure-all", o.measureAll ? "1" : "0");
-  return text;
+using Json = nlohmann::ordered_json;
+
+Json engineFlags(const CompileOptions &o) {
+  std::set<std::string> disabled(o.disabledPasses.begin(), o.disabledPasses.end());
+  return {{"policy", o.policy == Policy::Strict ? "strict" : o.policy == Policy::Inference ? "inference" : "proved"},
+          {"weight_threshold", o.weightThreshold},
+          {"forward_threshold", o.forwardThreshold},
+          {"strict_nans", o.strictNans},
+          {"seed", o.seed},
+          {"loss", o.loss},
+          {"samples", {{"count", o.samples}, {"cotangents", o.cotangents}, {"sequence", o.sequence}, {"past", o.past}}},
+          {"checks", {{"precision", o.checkPrecision}, {"fidelity", o.checkFidelity}, {"window", o.checkWindow}}},
+          {"keep", o.keep},
+          {"only", o.only},
+          {"disabled_passes", disabled},
+          {"allow_large_removal", o.allowLargeRemoval},
+          {"fold_limit", o.foldLimit},
+          {"levels", o.levels},
+          {"precision", o.precision},
+          {"rules", !o.rulesFile.empty()}, // that there was one: its bytes are in the cache key, its name is nobody's business
+          {"measure_all", o.measureAll}};
 }
 
 /// All files below a folder, sorted; a file is itself.
@@ -57,7 +57,10 @@ llvm::Expected<std::string> cacheKey(const CompileRequest &request, const std::v
     hash.update(part);
   };
   add("tare " + toolVersion() + " llvm " + llvmVersion());
-  add(engineFlags(request.options));
+  add(engineFlags(request.options).dump(-1, ' ', false, Json::error_handler_t::replace));
+  for (auto *texts : {&request.options.keep, &request.options.only}) // once more as bytes: what is no UTF-8 looks alike in JSON
+    for (auto &text : *texts) add(text);
+  add(request.options.loss);
   if (!cudaArchitectures(request.options).empty()) {
     auto compiler = cudaCompiler();
     if (!compiler) return compiler.takeError();

@@ -7,6 +7,7 @@
 #include "compiler/report/Estimates.h"
 #include "compiler/report/Writers.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "passes/Pipeline.h"
 #include "tools/tare/Cache.h"
 #include "tools/tare/Compile.h"
 #include "tools/tare/CompileCuda.h"
@@ -73,8 +74,17 @@ static llvm::Error checkCalibration(const CompileOptions &options, mlir::ModuleO
 
 static llvm::Error stopEarly(const CompileRequest &request, Console &console, ImportedModel &model, const Compiled &compiled) {
   std::string text = printed(*model.module);
-  if (request.output.empty()) console.out(text);
-  else if (auto error = writeFile(request.output, text)) return error;
+  bool toFile = !request.output.empty() && request.output != "-";
+  if (toFile)
+    if (auto error = writeFile(request.output, text)) return error;
+  if (console.json) {
+    nlohmann::ordered_json json = {{"phase", phaseName(request.options.stopAfter).str()}};
+    json[toFile ? "output" : "mlir"] = toFile ? request.output : text;
+    if (request.options.stopAfter >= Phase::Checked) json["report"] = nlohmann::ordered_json::parse(report::toJson(compiled.report));
+    console.out(json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+  } else if (!toFile) {
+    console.out(text);
+  }
   return request.options.stopAfter >= Phase::Pruned ? writeAll(request, compiled, model.files) : llvm::Error::success();
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 #include "compiler/report/Report.h"
 #include "tools/tare/Options.h"
+#include <nlohmann/json_fwd.hpp>
 
 namespace tare::cli {
 
@@ -20,7 +21,7 @@ llvm::Error checkFailOn(const CompileRequest &request, const report::Report &rep
 
 /// CacheKey.cpp: SHA-256 (hex) over tool version, flags, target and the bytes of every file in `filesRead` (names without directories), rules and calibration.
 llvm::Expected<std::string> cacheKey(const CompileRequest &request, const std::vector<std::string> &filesRead);
-/// The flags that decide an engine's bytes, one `name=value` per line: part of the key and of the provenance.
-std::string engineFlags(const CompileOptions &options);
+/// The flags that decide an engine's bytes: part of the key and of the provenance.
+nlohmann::ordered_json engineFlags(const CompileOptions &options);
 
 } // namespace tare::cli

@@ -49,6 +49,16 @@ llvm::Expected<report::Report> EngineHandle::report() const {
   return report::fromJson(*text, path);
 }
 
+llvm::Expected<tare_check_memory> EngineHandle::checkMemory(const std::vector<std::pair<std::string, std::vector<int64_t>>> &shapes) const {
+  std::vector<const char *> names;
+  std::vector<tare_tensor> tensors;
+  for (auto &[name, dims] : shapes) names.push_back(name.c_str()), tensors.push_back({TARE_F32, static_cast<int32_t>(dims.size()), dims.data(), nullptr, 0});
+  tare_check_memory memory{};
+  tare_error error{};
+  if (tare_engine_check_memory(engine.get(), names.data(), tensors.data(), names.size(), &memory, &error) != TARE_OK) return fromRuntime(error, path);
+  return memory;
+}
+
 std::vector<tare_tensor_info> EngineHandle::inputs() const {
   std::vector<tare_tensor_info> list(tare_engine_input_count(engine.get()));
   for (size_t i = 0; i < list.size(); i++) tare_engine_input_info(engine.get(), i, &list[i], nullptr);
@@ -117,6 +127,25 @@ llvm::Expected<tare_check_stats> Request::checkStats() {
   tare_error error{};
   if (tare_context_check_stats(context.get(), &stats, &error) != TARE_OK) return fromRuntime(error, engine.path);
   return stats;
+}
+
+llvm::Expected<tare_check_memory> Request::checkMemory() {
+  tare_check_memory memory{};
+  tare_error error{};
+  if (tare_context_check_memory(context.get(), &memory, &error) != TARE_OK) return fromRuntime(error, engine.path);
+  return memory;
+}
+
+llvm::Error Request::traceChecks() {
+  tare_error error{};
+  return tare_context_trace_checks(context.get(), 1, &error) == TARE_OK ? llvm::Error::success() : fromRuntime(error, engine.path);
+}
+
+llvm::Expected<tare_check_trace> Request::checkTrace(size_t check) {
+  tare_check_trace trace{};
+  tare_error error{};
+  if (tare_context_check_trace(context.get(), check, &trace, &error) != TARE_OK) return fromRuntime(error, engine.path);
+  return trace;
 }
 
 static std::string textOf(size_t (*read)(tare_context_t *, char *, size_t), tare_context_t *context) {

@@ -23,6 +23,8 @@ struct EngineHandle {
   /// Bytes of a section ("report", "configuration", "certificate", "provenance", "plan"); exit 3 when there is none.
   llvm::Expected<std::string> section(const char *name) const;
   llvm::Expected<report::Report> report() const;
+  /// At shapes by input name; what is not given is 1.
+  llvm::Expected<tare_check_memory> checkMemory(const std::vector<std::pair<std::string, std::vector<int64_t>>> &shapes) const;
   std::vector<tare_tensor_info> inputs() const, outputs() const;
 };
 
@@ -38,6 +40,10 @@ public:
   llvm::Expected<Array> output(const std::string &name);
   llvm::Expected<tare_estimate> estimate();
   llvm::Expected<tare_check_stats> checkStats();
+  llvm::Expected<tare_check_memory> checkMemory();
+  /// The next runs keep the bits of every token, for checkTrace(); exit 5 for code that cannot.
+  llvm::Error traceChecks();
+  llvm::Expected<tare_check_trace> checkTrace(size_t check);
   std::string profile() const, metrics() const;
   tare_context_t *get() const { return context.get(); }
 

@@ -110,6 +110,14 @@ llvm::Expected<ExitCode> estimate(const std::string &path, const std::vector<std
     json["layers"].push_back({{"layer", layer.layer}, {"full", object(values[0], values[2])}, {"pruned", object(values[1], values[3])}});
     text += fmt::format("  {:>18} {:>18} {:>15} {:>15}  {}\n", report::grouped(values[0].number), report::grouped(values[1].number), report::readableBytes(values[2].number), report::readableBytes(values[3].number), report::escapeTerminal(layer.layer));
   }
+  std::vector<std::pair<std::string, std::vector<int64_t>>> given;
+  for (auto &shape : *shapes) given.push_back({shape.name, shape.dims});
+  if (!report->checks.empty()) {
+    auto memory = engine->checkMemory(given);
+    if (!memory) return memory.takeError();
+    json["check_memory"] = {{"weight_bytes", memory->weight_bytes}, {"run_bytes", memory->run_bytes}};
+    text += fmt::format("\nfidelity checks hold {} of the weights, and {} bytes per run for anchors, rows and carried bits\n", report::readableBytes(memory->weight_bytes), report::grouped(memory->run_bytes));
+  }
   console.out(console.json ? json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n" : text);
   return ExitCode::Ok;
 }

@@ -28,6 +28,7 @@ void addCompileOptions(CLI::App *c, RawOptions &raw, bool checkOnly) {
   addRepeatable(c, "--keep", raw.keep, "Keep matching candidates (KEPT_BY_USER)")->type_name("GLOB")->group(evidence);
   addRepeatable(c, "--only", raw.only, "Keep all candidates that do not match")->type_name("GLOB")->group(evidence);
   text("--check-precision", raw.checkPrecision, "Force the form of fidelity checks: int4, int8, f32 or dense (default: the first that agrees)", "NAME")->group(evidence);
+  text("--check-fidelity", raw.checkFidelity, "Percent of bits near anchors, per head, that a sparse check must keep (default 98)", "PERCENT")->group(evidence);
   text("--check-window", raw.checkWindow, "Tokens before an anchor at which checks are evaluated (default 3)", "N")->group(evidence);
   c->add_flag("--allow-large-removal", raw.largeRemoval, "Allow removing over half of the parameters or every block")->group(evidence);
 
@@ -84,6 +85,11 @@ static llvm::Error fillOptions(const RawOptions &raw, CompileOptions &o) {
   if (!raw.checkPrecision.empty()) {
     if (auto error = checkWord("--check-precision", raw.checkPrecision, {"int4", "int8", "f32", "dense"})) return error;
     o.checkPrecision = raw.checkPrecision;
+  }
+  if (!raw.checkFidelity.empty()) {
+    auto percent = parsePercent("--check-fidelity", raw.checkFidelity);
+    if (!percent) return percent.takeError();
+    o.checkFidelity = *percent;
   }
   if (!raw.checkWindow.empty()) {
     auto window = parseCount("--check-window", raw.checkWindow, 1, 1 << 20);
@@ -142,6 +148,7 @@ static llvm::Error contradictions(const RawOptions &raw, const CompileRequest &r
       {r.stopAfter, !raw.cacheDir.empty(), "--cache-dir keeps engines, --stop-after makes none"},
       {r.stopAfter, !raw.emitConfig.empty() && r.options.stopAfter < Phase::Pruned, "--emit-config needs the checks: with --stop-after it takes pruned or a later phase"},
       {r.stopAfter, !raw.emitOnnx.empty() && r.options.stopAfter < Phase::Pruned, "--emit-onnx needs the removals: with --stop-after it takes pruned or a later phase"},
+      {!raw.checkFidelity.empty(), !raw.checkPrecision.empty(), "--check-precision forces a form, --check-fidelity says when one is taken"},
       {raw.dryRun, raw.printCacheKey, "--dry-run and --print-cache-key exclude each other"},
       {raw.dryRun, r.stopAfter, "--dry-run and --stop-after exclude each other"},
       {raw.printCacheKey, r.stopAfter, "--print-cache-key and --stop-after exclude each other"},
@@ -156,7 +163,8 @@ static llvm::Error contradictions(const RawOptions &raw, const CompileRequest &r
 /// Every file that this compile writes, with its flag.
 static std::vector<std::pair<std::string, std::string>> outputsOf(const CompileRequest &r) {
   std::vector<std::pair<std::string, std::string>> outputs;
-  if (!r.output.empty() && !r.dryRun && !r.printCacheKey) outputs.push_back({"-o", r.output});
+  bool toStdout = r.stopAfter && r.output == "-"; // MLIR text may go there, an engine never
+  if (!r.output.empty() && !r.dryRun && !r.printCacheKey && !toStdout) outputs.push_back({"-o", r.output});
   for (auto &report : r.reports) outputs.push_back({"--report", report});
   for (auto &[flag, path] : {std::pair("--emit-config", r.emitConfig), std::pair("--emit-onnx", r.emitOnnx), std::pair("--depfile", r.depfile)})
     if (!path.empty()) outputs.push_back({flag, path});

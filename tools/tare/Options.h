@@ -22,7 +22,7 @@ struct CompileRequest {
 /// Flags as they were written.
 struct RawOptions {
   std::string model, output, rules, policy, calibration, seed, loss, emitConfig, emitOnnx, weightThreshold, forwardThreshold, threads, cacheDir, foldLimit,
-      depfile, stopAfter, precision, sign, checkPrecision, checkWindow;
+      depfile, stopAfter, precision, sign, checkPrecision, checkFidelity, checkWindow;
   std::vector<std::string> targets, reports, keep, only, disabled, failOn;
   bool strictNans = false, verify = false, largeRemoval = false, printCacheKey = false, dryRun = false, supported = false;
 };

@@ -51,6 +51,7 @@ llvm::Error writeFile(const std::string &path, llvm::StringRef bytes) {
 
 llvm::Error checkWritable(llvm::StringRef flag, const std::string &path, const std::vector<std::string> &inputs) {
   if (path.empty()) return fail(ExitCode::Usage, fmt::format("{} needs a file name", flag.str()));
+  if (path == "-") return fail(ExitCode::Usage, fmt::format("{} - : this output is a file", flag.str())).withHint("give a file name; ./- is a file that is called -");
   struct stat out, in;
   bool exists = ::stat(path.c_str(), &out) == 0;
   for (auto &input : inputs)

@@ -4,6 +4,7 @@
 #include "tools/tare/EngineHandle.h"
 #include "tools/tare/Numbers.h"
 #include "tools/tare/OutputFile.h"
+#include <nlohmann/json.hpp>
 
 namespace tare::cli {
 
@@ -14,7 +15,10 @@ void addReportCommand(CLI::App &app, Session &session) {
     auto format = !o->format.empty() ? report::formatOf(o->format) : !o->output.empty() ? report::formatOfFile(o->output) : report::Format::Text;
     if (!o->format.empty())
       if (auto error = checkWord("--format", o->format, {"text", "json", "html", "junit", "sarif"})) return error;
-    if (o->format.empty() && session.console.json && o->output.empty()) format = report::Format::Json;
+    if (session.console.json && o->output.empty()) {
+      if (!o->format.empty() && o->format != "json") return usage("--json prints JSON, --format " + o->format + " asks for another form").withHint("leave out one of the two, or write the other form to a file with -o");
+      format = report::Format::Json;
+    }
     if (!format) return usage("-o " + o->output + ": the ending says no form").withHint("give --format, or end the name in .json, .html, .xml, .sarif or .txt");
     if (!o->output.empty())
       if (auto error = checkWritable("-o", o->output, {o->source})) return error;
@@ -23,6 +27,7 @@ void addReportCommand(CLI::App &app, Session &session) {
     std::string text = report::write(*report, *format);
     if (o->output.empty()) session.console.out(text);
     else if (auto error = writeFile(o->output, text)) return error;
+    else if (session.console.json) session.console.out(nlohmann::ordered_json{{"output", o->output}}.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
     return ExitCode::Ok;
   });
   c->add_option("SOURCE", o->source, "An engine, or a report in JSON")->required()->type_name("");

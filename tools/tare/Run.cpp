@@ -3,6 +3,7 @@
 #include "compiler/report/Writers.h"
 #include "tools/tare/Commands.h"
 #include "tools/tare/EngineHandle.h"
+#include "tools/tare/Fidelity.h"
 #include "tools/tare/Numbers.h"
 #include "tools/tare/OutputFile.h"
 #include "tools/tare/Targets.h"
@@ -19,7 +20,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 struct Options {
   std::string engine, inputs, text, outputs, threads, target, profile, metrics, fetch, publicKey;
-  bool paranoid = false;
+  bool paranoid = false, measure = false;
 };
 
 std::string shapeText(const std::vector<int64_t> &shape) { return fmt::format("[{}]", fmt::join(shape, ", ")); }
@@ -74,13 +75,19 @@ std::string describeChecks(const tare_check_stats &stats) {
 }
 
 /// The keys of cli.md that speak of fidelity checks.
-void addChecks(Json &object, const tare_check_stats &stats) {
+void addChecks(Json &object, const tare_check_stats &stats, const tare_check_memory &memory, const std::optional<MeasuredFidelity> &measured) {
   object["anchor_hits"] = stats.anchor_hits;
   object["fidelity_score"] = stats.fidelity_score < 0 ? Json(nullptr) : Json(stats.fidelity_score);
-  if (stats.fidelity_score < 0)
+  if (measured && stats.checks > 0) {
+    auto score = measured->score();
+    object["fidelity_score"] = score ? Json(*score) : Json(nullptr);
+    if (!score) object["why"] = "no token was evaluated";
+    object["fidelity"] = toObject(*measured);
+  } else if (stats.fidelity_score < 0)
     object["why"] = stats.evaluations_dense == 0 ? "the engine has no fidelity checks" : stats.checks == 0 ? "the checks run in dense form: there is nothing to compare them with" : "not measured at compile";
   object["compute_savings"] = {{"flops", stats.flops_saved}, {"ms_estimated", stats.milliseconds_saved}};
   object["check_evaluations"] = {{"dense", stats.evaluations_dense}, {"sparse", stats.evaluations_sparse}};
+  object["check_memory"] = {{"weight_bytes", memory.weight_bytes}, {"run_bytes", memory.run_bytes}};
 }
 
 llvm::Expected<ExitCode> run(const Options &o, Console &console) {
@@ -104,14 +111,22 @@ llvm::Expected<ExitCode> run(const Options &o, Console &console) {
   auto arrays = o.text.empty() ? readNpz(o.inputs) : textInputs(*engine, o.text);
   if (!arrays) return arrays.takeError();
   if (auto error = checkNames(*engine, *arrays, source)) return error;
+  auto inputs = engine->inputs();
   auto request = Request::create(*engine, threads, !o.profile.empty());
   if (!request) return request.takeError();
   for (auto &[name, array] : *arrays)
     if (auto error = request->set(name, array)) {
       Failure failure = failureOf(std::move(error));
+      auto known = llvm::find_if(inputs, [&](auto &i) { return name == i.name; });
+      if (known->dtype != static_cast<tare_dtype>(array.dtype)) failure.withHint(fmt::format("convert the array: {}.astype(numpy.{})", name, dtypeName(static_cast<uint8_t>(known->dtype)).str()));
       return llvm::make_error<Failure>(failure.inFile(source).ofTensor(name));
     }
   if (auto error = request->request(*names)) return error;
+  bool takesAnchors = llvm::any_of(inputs, [](auto &i) { return i.name == llvm::StringRef("anchors"); });
+  if (o.measure && takesAnchors) {
+    if (!arrays->count("anchors")) return usage("--measure-fidelity compares the sparse form with the dense one, and without anchors there is no sparse form").withHint("add the array 'anchors' (int32 [batch, A], A may be 0) to the inputs, or give a text with --text");
+    if (auto error = request->traceChecks()) return error;
+  }
   if (auto error = request->run()) return error;
 
   ArrayMap results;
@@ -124,6 +139,15 @@ llvm::Expected<ExitCode> run(const Options &o, Console &console) {
   if (!estimate) return estimate.takeError();
   auto stats = request->checkStats();
   if (!stats) return stats.takeError();
+  auto memory = request->checkMemory();
+  if (!memory) return memory.takeError();
+  std::optional<MeasuredFidelity> measured;
+  if (o.measure && takesAnchors) {
+    auto found = measureFidelity(*engine, *request, *arrays, results, threads);
+    if (!found) return found.takeError();
+    measured = std::move(*found);
+    if (auto score = measured->score()) stats->fidelity_score = *score;
+  }
   if (!o.outputs.empty())
     if (auto error = writeNpz(o.outputs, results)) return error;
   if (!o.profile.empty())
@@ -137,6 +161,10 @@ llvm::Expected<ExitCode> run(const Options &o, Console &console) {
     console.out(text);
     console.note(describe(*estimate) + fmt::format(", code {}", tare_engine_level(engine->engine.get())));
     if (std::string checks = describeChecks(*stats); !checks.empty()) console.note(checks);
+    if (measured && stats->checks > 0)
+      for (auto &line : describeFidelity(*measured)) console.note(line);
+    else if (o.measure)
+      console.note("nothing to measure: the engine has no sparse fidelity checks");
     return ExitCode::Ok;
   }
   Json outputs = Json::object();
@@ -145,7 +173,7 @@ llvm::Expected<ExitCode> run(const Options &o, Console &console) {
                  {"compute_estimation", {{"full", {{"flops", estimate->full_flops}, {"memory_bytes", estimate->full_memory_bytes}}},
                                          {"pruned", {{"flops", estimate->flops}, {"memory_bytes", estimate->memory_bytes}}}}},
                  {"zero_rate", estimate->zero_rate}, {"mode", "pruned"}, {"isa", tare_engine_level(engine->engine.get())}};
-  addChecks(object, *stats);
+  addChecks(object, *stats, *memory, measured);
   console.out(object.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
   return ExitCode::Ok;
 }
@@ -158,6 +186,7 @@ void addRunCommand(CLI::App &app, Session &session) {
   c->add_option("ENGINE", o->engine, "An engine made by `tare compile`: it holds machine code, run only what you trust")->required()->type_name("");
   c->add_option("--inputs", o->inputs, "Arrays named as the engine's inputs")->type_name("IN.npz");
   c->add_option("--text", o->text, "A text for a byte-level model: token = byte; its anchors steer the fidelity checks")->type_name("FILE");
+  c->add_flag("--measure-fidelity", o->measure, "Run the checks in dense form, too, and compare: bits per head, outputs");
   c->add_option("--outputs", o->outputs, "Write the outputs under their names")->type_name("OUT.npz");
   c->add_option("--fetch", o->fetch, "Only these outputs (comma-separated): what no other needs is not computed")->type_name("NAMES");
   c->add_option("--threads", o->threads, "Default: the physical cores the process may use")->type_name("N");

@@ -103,7 +103,7 @@ class Checks(Case):
     def test_models(self):
         (self.folder / "checks.yaml").write_text(CHECKS)
         write_npz(self.folder / "w.npz", weights())
-        self.refused(3, "Hugging Face folder", "attach-checks", self.folder, self.folder / "checks.yaml", "-o", self.folder / "out.onnx", hint="export it to ONNX first")
+        self.refused(3, "Hugging Face folder", "attach-checks", self.folder, self.folder / "checks.yaml", "-o", self.folder / "out.onnx", hint="optimum-cli export onnx")
         self.refused(2, "-o would overwrite the input", "attach-checks", self.model, self.folder / "checks.yaml", "-o", self.model)
         self.refused(2, "-o would overwrite the input", "attach-checks", self.model, self.folder / "checks.yaml", "-o", self.folder / "w.npz")
         self.refused(6, "checks.yml", "attach-checks", self.model, self.folder / "checks.yml", "-o", self.folder / "out.onnx")
@@ -113,6 +113,19 @@ class Checks(Case):
         compile = ["check", EXAMPLE / "contract-lm.onnx", "--calibration", write_npz(self.folder / "few.npz", arrays), "--quiet"]
         self.refused(2, "--check-precision", *compile, "--check-precision", "int3", hint="int4")
         self.refused(2, "--check-window '0'", *compile, "--check-window", "0")
+        for bad in ["101", "-1", "nan", "x", ""]:
+            self.refused(2, "--check-fidelity", *compile, f"--check-fidelity={bad}")
+        self.refused(2, "--check-precision forces a form", *compile, "--check-fidelity", "90", "--check-precision", "int4")
+        chosen = {}
+        for percent in ["0", "100"]:  # the evidence is the same, what is taken is not: a bit near an anchor differs in int4 or it does not
+            said = tare(*compile, "--check-fidelity", percent, "--json")
+            self.assertEqual(said.returncode, 0, said.stderr)
+            for check in json.loads(said.stdout)["checks"]:
+                self.assertTrue(check["form"] == "dense" or min(check["window_agreement"]) >= float(percent), check)
+            chosen[percent] = [check["precision"] for check in json.loads(said.stdout)["checks"]]
+        self.assertEqual(chosen["0"], ["int4"] * 3)
+        keys = {tare("compile", *compile[1:], *flags, "--print-cache-key").stdout for flags in [[], ["--check-fidelity", "97"], ["--check-fidelity", "98"], ["--check-window", "4"]]}
+        self.assertEqual(len(keys), 3)  # 98 is the default
         gate = tare(*compile, "--json", "--check-precision", "dense", "--fail-on", "kept-dense")
         self.assertEqual(gate.returncode, 4, gate.stderr)
         self.assertIn("layers.2.check stays dense", json.loads(gate.stdout)["error"]["message"])

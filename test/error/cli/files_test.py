@@ -1,6 +1,7 @@
 """Files that a command writes (bad-inputs F01-F05, F14, F23; spec 12): gates, full disks, signals, closed streams. An old output stays, temporaries go, exit codes are kept."""
 import json
 import os
+import pathlib
 import signal
 import subprocess
 import time
@@ -95,6 +96,14 @@ class Files(Case):
             self.assertTrue(has in out.stdout, f"{phase}: no {has}")
             self.assertLess(len(out.stdout), 2_000_000)
         self.assertFalse("graph.layer " in tare("compile", MODEL, "--stop-after", "pruned", *FAST).stdout)
+        said = json.loads(tare("compile", MODEL, "--stop-after", "clean", "--json", *FAST).stdout)
+        self.assertEqual((set(said), said["phase"]), ({"phase", "mlir", "report"}, "clean"))
+        self.assertIn("graph.matmul", said["mlir"])
+        self.assertEqual(set(json.loads(tare("compile", MODEL, "--stop-after", "marked", "--json", "-o", "-", *FAST).stdout)), {"phase", "mlir"})
+        self.assertEqual(json.loads(tare("compile", MODEL, "--stop-after", "marked", "--json", "-o", self.folder / "m.mlir", *FAST).stdout), {"phase": "marked", "output": str(self.folder / "m.mlir")})
+        self.assertEqual((self.folder / "m.mlir").read_text(), tare("compile", MODEL, "--stop-after", "marked", "-o", "-", *FAST).stdout)
+        self.assertFalse(pathlib.Path("-").exists())
+        (self.folder / "m.mlir").unlink()
         dry = tare("compile", MODEL, "--dry-run")
         self.assertEqual(dry.returncode, 0, dry.stderr)
         self.assertIn("MatMul", dry.stdout)

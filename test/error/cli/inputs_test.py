@@ -53,7 +53,10 @@ class Inputs(Case):
         ids = {"input_ids": int64([1, 3], [1, 2, 3])}
         int32 = lambda shape, *values: npy("<i4", shape, struct.pack(f"<{len(values)}i", *values))
         self.run_with(3, "an anchor is below -1", {**ids, "anchors": int32([1, 2], 1, -2)})
-        self.run_with(3, "wrong dtype", {**ids, "anchors": int64([1, 1], [1])})
+        self.run_with(3, "wrong dtype", {**ids, "anchors": int64([1, 1], [1])}, hint="convert the array: anchors.astype(numpy.int32)")
+        for odd in [int32([1, 4], 3, 1, 2, 2), int32([1, 3], 0, 1, 2), int32([1, 2], 2147483647, -1), int32([1, 0])]:  # unsorted, duplicated, adjacent, on token 0, far beyond, none
+            done = tare("run", self.engine, "--inputs", write_npz(self.folder / "in.npz", {**ids, "anchors": odd}))
+            self.assertEqual(done.returncode, 0, done.stderr)
         self.run_with(3, "wrong shape", {**ids, "anchors": int32([2, 1], 1, 1)})
         path = write_npz(self.folder / "in.npz", {**ids, "anchors": int32([1, 4], 7, 2, -1, 2)})
         metrics = self.folder / "metrics.txt"
@@ -64,6 +67,32 @@ class Inputs(Case):
         self.assertGreater(said["compute_savings"]["flops"], 0)
         for line in ["tare_check_evaluations_dense_total 3", "tare_check_evaluations_sparse_total 2", "tare_anchor_hits_total 1"]:
             self.assertIn(line, metrics.read_text().splitlines())
+
+    def test_measured_fidelity(self):
+        ids = {"input_ids": int64([1, 30], [256, *range(40, 69)])}
+        measure = ["run", self.engine, "--measure-fidelity", "--inputs"]
+        self.refused(2, "without anchors there is no sparse form", *measure, write_npz(self.folder / "in.npz", ids), hint="int32 [batch, A]")
+        every = write_npz(self.folder / "in.npz", {**ids, "anchors": npy("<i4", [1, 30], struct.pack("<30i", *range(1, 31)))})
+        out = tare(*measure, every, "--json")
+        self.assertEqual(out.returncode, 0, out.stderr)
+        said = json.loads(out.stdout)
+        self.assertEqual([c["name"] for c in said["fidelity"]["checks"]], ["layers.2.check", "layers.4.check", "layers.6.check"])
+        self.assertEqual((said["fidelity"]["evaluated"], said["fidelity"]["tokens"]), (30, 30))
+        for check in said["fidelity"]["checks"]:  # every token is evaluated: near anchors and overall are the same tokens
+            self.assertEqual(len(check["window_agreement"]), 3)
+            self.assertEqual(check["window_agreement"], check["overall_agreement"])
+        self.assertEqual(said["fidelity_score"], min(sum(c["window_agreement"]) / 3 for c in said["fidelity"]["checks"]))
+        none = write_npz(self.folder / "none.npz", {**ids, "anchors": npy("<i4", [1, 0], b"")})
+        said = json.loads(tare(*measure, none, "--json").stdout)
+        self.assertEqual((said["fidelity"]["evaluated"], said["check_evaluations"]), (1, {"dense": 30, "sparse": 1}))
+        self.assertGreater(said["fidelity"]["output_magnitude"], 1)
+        text = tare(*measure, none)
+        self.assertRegex(text.stderr, "layers.6.check: int4, bits are those of the dense form for [0-9. ]+% of evaluated tokens and [0-9. ]+% of all")
+        self.assertIn("outputs differ by ", text.stderr)
+        path = self.folder / "a.txt"
+        path.write_text("\nSection 1. Scope\nThe Supplier delivers.\n")
+        said = json.loads(tare("run", self.engine, "--text", path, "--measure-fidelity", "--json").stdout)
+        self.assertEqual(said["fidelity"]["evaluated"], said["check_evaluations"]["sparse"])
 
     def test_text(self):
         path = self.folder / "a.txt"

@@ -1,6 +1,7 @@
 """The command line itself (bad-inputs B74; spec 12): unknown flags and commands with suggestions, contradictions, shape grammar, thresholds, outputs. Every case exits 2
 (6 where a folder cannot be written) before any work is done.
 """
+import json
 import os
 import subprocess
 import unittest
@@ -112,6 +113,10 @@ class Usage(Case):
         self.refused(2, "inspect shows one of", "inspect", self.output, "--header", "--plan")
 
     def test_outputs(self):
+        self.refused(2, "-o - : this output is a file", "compile", MODEL, "-o", "-", hint="./- is a file that is called -")
+        both = tare("report", self.output, "--format", "text", "--json")
+        self.assertEqual(both.returncode, 2)
+        self.assertIn("--json prints JSON, --format text asks for another form", json.loads(both.stdout)["error"]["message"])
         self.refused(2, "would overwrite the input", "compile", MODEL, "-o", MODEL)
         link = self.folder / "link.onnx"
         os.link(MODEL, link)

@@ -1,4 +1,5 @@
 // Bad inputs B52, B56 to B60: axes, shapes that do not fit, indices, sizes beyond the limits.
+#include "compiler/import/FidelityFunction.h"
 #include "test/support/OnnxModels.h"
 #include <gtest/gtest.h>
 
@@ -81,4 +82,25 @@ TEST(BadShapes, B60SizesAndLimits) {
 
 TEST(BadShapes, SliceSteps) {
   EXPECT_SAYS(one("Slice", {"x", "z", "e", "z", "z"}, [](OnnxModel &m, onnx::NodeProto &) { m.ints("z", {0}), m.ints("e", {2}); }), "a step is 0");
+}
+
+TEST(BadShapes, FidelityChecks) {
+  auto with = [](const Ints &w, const Ints &p, const Ints &tau, const Ints &e) {
+    return one("FidelityCheck", {"x", "W", "p", "tau", "E"}, [&](OnnxModel &m, onnx::NodeProto &n) {
+      n.set_domain("tare");
+      m.import("tare", 1);
+      *m.proto.add_functions() = tare::fidelityFunction(17);
+      for (auto &[name, dims] : {std::pair("W", w), std::pair("p", p), std::pair("tau", tau), std::pair("E", e)}) {
+        int64_t count = 1;
+        for (int64_t d : dims) count *= d;
+        m.floats(name, std::vector<float>(static_cast<size_t>(count), 0.5f), dims);
+      }
+    });
+  };
+  EXPECT_SAYS(with({2, 4}, {2, 3}, {2}, {2, 5}), "W must have rank 3, got [2, 4]");
+  EXPECT_SAYS(with({2, 3, 4}, {2, 3}, {2, 1}, {2, 5}), "tau must have rank 1, got [2, 1]");
+  EXPECT_SAYS(with({2, 3, 7}, {2, 3}, {2}, {2, 5}), "shapes do not fit: h [S, 4], W [2, 3, 7], p [2, 3], tau [2], E [2, 5]");
+  EXPECT_SAYS(with({2, 3, 4}, {2, 2}, {2}, {2, 5}), "shapes do not fit");
+  EXPECT_SAYS(with({2, 3, 4}, {2, 3}, {3}, {2, 5}), "shapes do not fit");
+  EXPECT_SAYS(with({2, 3, 4}, {2, 3}, {2}, {1, 5}), "shapes do not fit");
 }

@@ -1,37 +1,22 @@
 // Each step of the ladder int4, int8, f32, dense happens (spec 6): thresholds are put so close to the distance of a token near an anchor that only the wanted form
 // keeps its bit, and carried bits of one check move the states of the next. Then the real models.
+#include "CheckModels.h"
 #include "compiler/checks/CheckLadder.h"
 #include "compiler/import/Import.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Parser/Parser.h"
 #include "passes/Pipeline.h"
-#include "llvm/ADT/StringExtras.h"
 #include <gtest/gtest.h>
 #include <random>
 
 using namespace tare;
 using checks::CheckLadder;
+using checks::checkText;
 using checks::CheckWeights;
+using checks::randomWeights;
 using reference::Tensor;
 
 namespace {
-
-std::string hex(const std::vector<float> &values) {
-  return "dense<\"0x" + llvm::toHex(llvm::StringRef(reinterpret_cast<const char *>(values.data()), values.size() * 4)) + "\">";
-}
-
-/// `%name = graph.fidelity_check %h, ...` with the constants in front of it.
-std::string checkText(const std::string &name, const std::string &h, const CheckWeights &w) {
-  std::string k = std::to_string(w.heads), r = std::to_string(w.rank), d = std::to_string(w.width), f = std::to_string(w.columns), types;
-  std::string text;
-  auto constant = [&](const char *part, const std::vector<float> &values, const std::string &shape) {
-    std::string type = "tensor<" + shape + "xf32>";
-    text += "%" + name + part + " = graph.constant \"" + name + "." + part + "\" " + hex(values) + " : " + type + " -> " + type + "\n";
-    types += ", " + type;
-  };
-  constant("W", w.w, k + "x" + r + "x" + d), constant("p", w.p, k + "x" + r), constant("tau", w.tau, k), constant("E", w.e, k + "x" + f);
-  return text + "%" + name + " = graph.fidelity_check %" + h + ", %" + name + "W, %" + name + "p, %" + name + "tau, %" + name + "E {graph.check = \"" + name + "\"} : (TYPE" + types + ") -> TYPE\n";
-}
 
 struct Model {
   mlir::MLIRContext context{mlir::MLIRContext::Threading::DISABLED};
@@ -46,22 +31,12 @@ struct Model {
     EXPECT_TRUE(module) << text;
     main = module->lookupSymbol<mlir::func::FuncOp>("main");
   }
-  CheckLadder climb(const checks::Calibration &calibration, const CompileOptions &options = {}, double fidelity = checks::kCheckFidelity) {
-    auto ladder = checks::climbLadder(main, calibration, options, fidelity);
+  CheckLadder climb(const checks::Calibration &calibration, const CompileOptions &options = {}) {
+    auto ladder = checks::climbLadder(main, calibration, options);
     EXPECT_TRUE(bool(ladder)) << llvm::toString(ladder.takeError());
     return std::move(*ladder);
   }
 };
-
-/// 8 heads of rank 4; thresholds are set later. E adds a little to every column.
-CheckWeights randomWeights(unsigned seed) {
-  std::mt19937 random(seed);
-  std::normal_distribution<float> normal;
-  CheckWeights w{8, 4, 16, 16, {}, {}, std::vector<float>(8, 100.f), std::vector<float>(8 * 16, 0.1f)};
-  for (int i = 0; i < 8 * 4 * 16; ++i) w.w.push_back(normal(random));
-  for (int i = 0; i < 8 * 4; ++i) w.p.push_back(normal(random));
-  return w;
-}
 
 double distance(const CheckWeights &w, const double *h, int64_t head) {
   double sum = 0;
@@ -86,7 +61,7 @@ checks::Calibration oneSample(mlir::MLIRContext &context) {
 }
 
 /// Thresholds `above` the distance of an evaluated token, another one for each head.
-CheckLadder climbWithThresholds(double above, const CompileOptions &options = {}, double fidelity = checks::kCheckFidelity) {
+CheckLadder climbWithThresholds(double above, const CompileOptions &options = {}) {
   CheckWeights w = randomWeights(4);
   Model probe("%y = graph.unary <neg> %x : TYPE -> TYPE\n");
   checks::Calibration calibration = oneSample(probe.context);
@@ -94,7 +69,7 @@ CheckLadder climbWithThresholds(double above, const CompileOptions &options = {}
   for (int64_t k = 0; k < 8; ++k) w.tau[k] = static_cast<float>(distance(w, &calibration.samples[0][0].floats[evaluated[k % 4] * 16], k) + above);
   Model model(checkText("y", "x", w));
   calibration.samples[0][0].element = mlir::Float32Type::get(&model.context);
-  return model.climb(calibration, options, fidelity);
+  return model.climb(calibration, options);
 }
 
 } // namespace
@@ -151,7 +126,11 @@ TEST(CheckLadder, AForcedPrecisionIsMeasuredAndGatesNothing) {
   EXPECT_EQ(ladder.checks[0].code, "");
 }
 
-TEST(CheckLadder, AThresholdOfTheFidelityDecides) { EXPECT_EQ(climbWithThresholds(2e-6, {}, 0).checks.at(0).precision, "int4"); }
+TEST(CheckLadder, AThresholdOfTheFidelityDecides) {
+  CompileOptions options;
+  options.checkFidelity = 0;
+  EXPECT_EQ(climbWithThresholds(2e-6, options).checks.at(0).precision, "int4");
+}
 
 /// Only token 0 is near the first check's prototype, and only token 0 is evaluated: carried, the bit is set everywhere, and the mean over tokens moves the
 /// second check's states far away.

@@ -59,7 +59,7 @@ struct Request {
     if (anchors) shapes[1] = given(batch, count);
     if (mask) shapes[2] = given(batch, past + tokens);
     static constexpr int32_t none = 0;
-    EXPECT_TRUE(binding.bind(shapes, nullptr) && schedule.prepare(binding, count));
+    EXPECT_TRUE(binding.bind(shapes, nullptr) && schedule.prepare(binding));
     EXPECT_TRUE(schedule.begin(anchors ? (anchors->empty() ? &none : anchors->data()) : nullptr, mask ? mask->data() : nullptr, past + tokens));
     auto &rows = *static_cast<CheckRows *>(schedule.address(1));
     EXPECT_EQ(rows.tokens, tokens);
@@ -143,7 +143,7 @@ TEST(CheckSchedule, WhatIsNotCarriedIsEvaluated) {
 TEST(CheckSchedule, RefusesAnchorsBelowMinusOne) {
   Request request;
   Shape shapes[4] = {{Shape::From::Caller, 2, {1, 4}}, {Shape::From::Caller, 2, {1, 2}}, {}, {Shape::From::Caller, 2, {1, 0}}};
-  ASSERT_TRUE(request.binding.bind(shapes, nullptr) && request.schedule.prepare(request.binding, 2));
+  ASSERT_TRUE(request.binding.bind(shapes, nullptr) && request.schedule.prepare(request.binding));
   int32_t anchors[2] = {1, -2};
   auto result = request.schedule.begin(anchors, nullptr, 4);
   ASSERT_FALSE(result);

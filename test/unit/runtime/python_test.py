@@ -35,6 +35,15 @@ for bad, text in [({"x": np.zeros(3, np.float32)}, "wrong shape"), ({}, "missing
         assert error.code == 3 and text in str(error), error
     else:
         raise AssertionError(f"accepted {bad}")
+assert context.check_stats() == {"checks": 0, "evaluations_dense": 0, "evaluations_sparse": 0, "anchor_hits": 0, "flops_saved": 0, "milliseconds_saved": 0.0, "fidelity_score": None}
+assert context.check_memory() == {"weight_bytes": 0, "run_bytes": 0}
+for call in [lambda: context.check_bits(0), lambda: context.check_trace(0)]:  # an engine without checks; e2e-checks-numpy has the others
+    try:
+        call()
+    except tare.TareError as error:
+        assert error.code == 2, error
+    else:
+        raise AssertionError("bits without checks")
 decoder = tare.Context(engine)
 decoder.link_state("cache", "new_cache", 4)
 steps = [decoder.run({"x": x[:1, i:i + 1]})["y"][0, 0] for i in range(2)]

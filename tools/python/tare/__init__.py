@@ -133,6 +133,39 @@ class Context:
         """From any thread: the run in progress, or else the next one, ends with TareError of code 8."""
         _c.library().tare_context_cancel(self._handle)
 
+    def check_stats(self):
+        """What the fidelity checks of the last run did (docs/checks.md): a dict of checks, evaluations_dense, evaluations_sparse, anchor_hits, flops_saved, milliseconds_saved, fidelity_score.
+
+        The score is None when it was not measured at compile."""
+        stats = _c.CheckStats()
+        _c.check(_c.library().tare_context_check_stats, self._handle, ctypes.byref(stats))
+        result = {name: getattr(stats, name) for name, _ in stats._fields_}
+        return {**result, "fidelity_score": None if stats.fidelity_score < 0 else stats.fidelity_score}
+
+    def check_memory(self):
+        """{weight_bytes, run_bytes} of the fidelity checks at the shapes of the last run."""
+        memory = _c.CheckMemory()
+        _c.check(_c.library().tare_context_check_memory, self._handle, ctypes.byref(memory))
+        return {name: getattr(memory, name) for name, _ in memory._fields_}
+
+    def check_bits(self, check, element=0):
+        """The word of bits that a check carries into the next run of this request, for one batch element: bit k is head k."""
+        bits = ctypes.c_uint32()
+        _c.check(_c.library().tare_context_check_bits, self._handle, check, element, ctypes.byref(bits))
+        return bits.value
+
+    def trace_checks(self, on=True):
+        """The next runs keep the bits of every token, for check_trace()."""
+        _c.check(_c.library().tare_context_trace_checks, self._handle, int(on))
+
+    def check_trace(self, check):
+        """Of the last run: {heads, bits: uint32 [batch * tokens], evaluated: int64 rows at which the check ran, None when at all}."""
+        trace = _c.CheckTrace()
+        _c.check(_c.library().tare_context_check_trace, self._handle, check, ctypes.byref(trace))
+        copied = lambda data, count, dtype: np.ctypeslib.as_array(data, (count,)).astype(dtype) if count else np.zeros(0, dtype)  # noqa: E731
+        evaluated = copied(trace.evaluated, trace.evaluated_count, np.int64) if trace.evaluated_count >= 0 else None
+        return {"heads": trace.heads, "bits": copied(trace.bits, trace.rows, np.uint32), "evaluated": evaluated}
+
     def profile(self):
         """Chrome trace (JSON text) of the last run; the context must have been made with profile=True."""
         return self._text(_c.library().tare_context_profile)

@@ -33,6 +33,18 @@ class ContextOptions(ctypes.Structure):
     _fields_ = [("struct_bytes", ctypes.c_size_t), ("threads", ctypes.c_int), ("profile", ctypes.c_int), ("parallel", ctypes.c_void_p), ("parallel_user", ctypes.c_void_p)]
 
 
+class CheckStats(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_int64) for name in ["checks", "evaluations_dense", "evaluations_sparse", "anchor_hits", "flops_saved"]] + [("milliseconds_saved", ctypes.c_double), ("fidelity_score", ctypes.c_double)]
+
+
+class CheckMemory(ctypes.Structure):
+    _fields_ = [("weight_bytes", ctypes.c_int64), ("run_bytes", ctypes.c_int64)]
+
+
+class CheckTrace(ctypes.Structure):
+    _fields_ = [("heads", ctypes.c_int64), ("rows", ctypes.c_int64), ("bits", ctypes.POINTER(ctypes.c_uint32)), ("evaluated", ctypes.POINTER(ctypes.c_int64)), ("evaluated_count", ctypes.c_int64)]
+
+
 class TareError(RuntimeError):
     """What the runtime reported: str() is the message, `code` the status (tare.h), `step` and `tensor` source names or ""."""
 
@@ -57,6 +69,9 @@ def library():
         "tare_context_destroy": (None, [pointer]), "tare_context_set_input": (number, [pointer, text, pointer, pointer]),
         "tare_context_request_outputs": (number, [pointer, ctypes.POINTER(text), size, pointer]), "tare_context_run": (number, [pointer, pointer]), "tare_context_get_output": (number, [pointer, text, pointer, pointer]),
         "tare_context_link_state": (number, [pointer, text, text, ctypes.c_int64, pointer]), "tare_context_reset": (number, [pointer]),
+        "tare_context_check_stats": (number, [pointer, pointer, pointer]), "tare_context_check_memory": (number, [pointer, pointer, pointer]),
+        "tare_context_check_bits": (number, [pointer, size, size, pointer, pointer]), "tare_context_trace_checks": (number, [pointer, number, pointer]),
+        "tare_context_check_trace": (number, [pointer, size, pointer, pointer]),
         "tare_context_cancel": (None, [pointer]), "tare_context_profile": (size, [pointer, pointer, size]), "tare_context_metrics": (size, [pointer, pointer, size])}
     for name, (result, arguments) in functions.items():
         function = getattr(lib, name)
