@@ -35,6 +35,7 @@ for bad, text in [({"x": np.zeros(3, np.float32)}, "wrong shape"), ({}, "missing
         assert error.code == 3 and text in str(error), error
     else:
         raise AssertionError(f"accepted {bad}")
+context.run({"x": x})  # the runs before were refused
 assert context.check_stats() == {"checks": 0, "evaluations_dense": 0, "evaluations_sparse": 0, "anchor_hits": 0, "flops_saved": 0, "milliseconds_saved": 0.0, "fidelity_score": None}
 assert context.check_memory() == {"weight_bytes": 0, "run_bytes": 0}
 for call in [lambda: context.check_bits(0), lambda: context.check_trace(0)]:  # an engine without checks; e2e-checks-numpy has the others
