@@ -35,7 +35,8 @@ std::string escapeMarkup(llvm::StringRef text);
 /// A YAML flow scalar: plain where that is safe, else double-quoted with escapes.
 std::string yamlScalar(llvm::StringRef text);
 
-/// One difference between two reports; `kind` is newly-rejected, newly-pruned, appeared, disappeared, larger, smaller, slower, faster or changed.
+/// One difference between two reports; `kind` is newly-rejected, newly-pruned, appeared, disappeared, larger, smaller, slower, faster,
+/// newly-dense, lower-fidelity or changed.
 struct Difference {
   std::string kind, subject, text;
 };

@@ -25,7 +25,7 @@ void addDiffCommand(CLI::App &app, Session &session) {
   CLI::App *c = addCommand(app, session, "diff", "Compare two engines or reports", [o, &session]() -> llvm::Expected<ExitCode> {
     std::vector<std::string> failOn;
     for (auto &list : o->failOn) {
-      auto words = parseWords("--fail-on", list, {"newly-rejected", "disappeared", "larger", "slower"});
+      auto words = parseWords("--fail-on", list, {"newly-rejected", "disappeared", "larger", "slower", "newly-dense", "lower-fidelity"});
       if (!words) return words.takeError();
       failOn.insert(failOn.end(), words->begin(), words->end());
     }
@@ -54,7 +54,7 @@ void addDiffCommand(CLI::App &app, Session &session) {
   });
   c->add_option("A", o->a, "An engine or a report in JSON: the old one")->required()->type_name("");
   c->add_option("B", o->b, "The new one")->required()->type_name("");
-  addRepeatable(c, "--fail-on", o->failOn, "Exit 4 on: newly-rejected, disappeared, larger, slower (comma-separated)")->type_name("LIST");
+  addRepeatable(c, "--fail-on", o->failOn, "Exit 4 on: newly-rejected, disappeared, larger, slower, newly-dense, lower-fidelity (comma-separated)")->type_name("LIST");
 }
 
 } // namespace tare::cli

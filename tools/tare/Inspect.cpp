@@ -56,7 +56,9 @@ Json tensorJson(const fb::Plan &plan, const fb::Tensor &t) {
   Json dims = Json::array();
   for (uint32_t d : *t.dims()) dims.push_back(dimText(plan, d));
   Json json = {{"name", str(t.name())}, {"dtype", dtypeText(t.dtype())}, {"dims", dims}};
-  if (t.optional()) json["optional"] = true, json["default"] = str(t.default_kind());
+  // Left out, the anchors of fidelity checks are not an empty list (which means: the first token only).
+  bool isAnchors = plan.checks() && &t == plan.inputs()->Get(plan.checks()->anchors());
+  if (t.optional()) json["optional"] = true, json["default"] = isAnchors ? "dense" : str(t.default_kind());
   return json;
 }
 
@@ -173,7 +175,8 @@ llvm::Expected<ExitCode> inspect(const Options &o, Console &console) {
   }
   std::string text = fmt::format("engine of {} ({} parameters), policy {}, {} of {} candidates pruned\n", report::escapeTerminal(report->modelName), report::grouped(report->parameters), report->policy, report->count("pruned"), report->candidates.size());
   text += signatureText("inputs\n", overview["inputs"]) + signatureText("outputs\n", overview["outputs"]);
-  text += fmt::format("{} steps, {} kernels; this machine takes {}\n", overview["steps"].size(), kernels["kernels"].size(), level.empty() ? "none of the engine's levels" : level);
+  text += fmt::format("{} steps, {} kernels; {}\n", overview["steps"].size(), kernels["kernels"].size(),
+                      kernels["levels"].empty() ? "no code for CPUs" : level.empty() ? "this machine takes none of the engine's levels" : "this machine takes " + level);
   std::string images;
   for (auto &image : cudaImages(plan)) images += (images.empty() ? "" : ", ") + image;
   if (!images.empty()) text += "CUDA images for " + images + "\n";

@@ -2,6 +2,7 @@
 #include "compiler/report/Writers.h"
 #include "tools/tare/Driver.h"
 #include "tools/tare/OutputFile.h"
+#include <algorithm>
 #include <fmt/format.h>
 
 namespace tare::cli {
@@ -42,6 +43,8 @@ void printSummary(Console &console, const CompileRequest &request, const report:
     if (!c.line.empty()) console.note(report::escapeTerminal(c.line));
     else if (c.fidelity) console.note(report::escapeTerminal(fmt::format("{}: {} {}, bits near anchors agree at {}%", c.name, c.form, c.precision, report::percents(c.windowAgreement))));
   }
+  if (std::any_of(r.checks.begin(), r.checks.end(), [](const report::Check &c) { return c.anchors == "seeded"; }))
+    console.note("fidelity was measured at seeded anchors, one per 64 tokens, for want of real ones: give texts with anchors by --calibration");
   if (r.weightThreshold != 1e-6 || r.forwardThreshold != 1e-5)
     console.note(fmt::format("thresholds were changed: |w| < {} (1e-06), forward L2 < {} (1e-05); the report and the engine say so", report::shortest(r.weightThreshold), report::shortest(r.forwardThreshold)));
   if (r.full.flops.value && r.pruned.flops.value)

@@ -37,3 +37,21 @@ TEST(Compare, EstimatesOnlyAtOneShape) {
   b.shape["sequence"] = 64;
   EXPECT_EQ(kinds(a, b), "changed:shape");
 }
+
+TEST(Compare, FidelityChecks) {
+  Report a = sampleReport(), b = a;
+  ASSERT_FALSE(a.checks.empty());
+  Check &before = a.checks[0], &after = b.checks[0];
+  before.form = "sparse", before.precision = "int8", before.code = "", before.windowAgreement = {100, 100};
+  after = before;
+  const std::string name = before.name == kHostile ? "hostile" : before.name;
+  EXPECT_EQ(kinds(a, b), "");
+  after.precision = "int4", after.windowAgreement = {100, 93.75};
+  EXPECT_EQ(kinds(a, b), "lower-fidelity:" + name);
+  EXPECT_EQ(kinds(b, a), "changed:" + name);
+  after.form = "dense", after.windowAgreement = {};
+  EXPECT_EQ(kinds(a, b), "newly-dense:" + name);
+  b.checks.erase(b.checks.begin());
+  EXPECT_EQ(kinds(a, b), "disappeared:" + name);
+  EXPECT_EQ(kinds(b, a), "appeared:" + name);
+}
