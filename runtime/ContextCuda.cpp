@@ -79,7 +79,7 @@ void Context::fillGpuBuffers() {
   auto words = static_cast<uint64_t>(schedule.elements());
   for (size_t i = 0; i < onGpu.checks.size(); ++i)
     onGpu.checks[i] = {reinterpret_cast<const int64_t *>(gpu->onDevice(onGpu.rows)), 0, 0, reinterpret_cast<const uint32_t *>(gpu->onDevice(onGpu.carried + 4 * i * words)),
-                       reinterpret_cast<uint32_t *>(gpu->onDevice(onGpu.last + 4 * i * words))};
+                       reinterpret_cast<uint32_t *>(gpu->onDevice(onGpu.last + 4 * i * words)), nullptr};
 }
 
 Result<void> Context::executeOnGpu() {

@@ -54,6 +54,7 @@ llvm::Error compileCuda(ImportedModel &model, const CompileOptions &options, con
     console.warn(warning);
     compiled.report.warnings.push_back(warning);
   }
+  if (!program.cacheTrouble.empty()) console.warn(program.cacheTrouble);
   if (!cacheFolder.empty())
     console.note(fmt::format("CUDA kernels: {} images compiled, {} from the cache", program.compiled, program.reused));
   compiled.report.cuda = reportOf(program);

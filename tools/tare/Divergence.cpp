@@ -2,6 +2,7 @@
 // the one output that makes them layers; the engine is compiled to a temporary file for this machine and removed.
 #include "tools/tare/Divergence.h"
 #include "compiler/graph/Graph.h"
+#include "compiler/graph/TemporaryName.h"
 #include "compiler/import/Import.h"
 #include "compiler/report/Collect.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -70,7 +71,7 @@ llvm::Expected<Divergence> firstDivergence(const CompileOptions &given, const Ar
   expose(main, borders);
 
   llvm::SmallString<128> path;
-  if (auto error = llvm::sys::fs::createTemporaryFile("tare-verify", "tare", path)) return llvm::errorCodeToError(error);
+  if (auto error = llvm::sys::fs::createTemporaryFile(temporaryName("verify"), "tare", path)) return llvm::errorCodeToError(error);
   auto cleanup = llvm::make_scope_exit([&] { llvm::sys::fs::remove(path); });
   if (auto error = compileModule(*model, options, path.str().str(), diagnostics)) return error;
   auto engine = EngineHandle::open(path.str().str());

@@ -1,11 +1,20 @@
-// The waiting thread of Interrupt.h. In: SIGINT, SIGTERM. Out: temporaries of this process are unlinked, then _exit(128 + signal).
+// The waiting thread of Interrupt.h. In: SIGINT, SIGTERM. Out: compilers that this process started are killed (they
+// inherit the blocked signals), its temporaries removed, then _exit(128 + signal).
 #include "tools/tare/Interrupt.h"
+#include "compiler/graph/TemporaryName.h"
 #include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
 #include <dirent.h>
+#include <filesystem>
+#include <map>
 #include <mutex>
 #include <set>
+#include <string>
 #include <thread>
 #include <unistd.h>
+#include <vector>
 
 namespace tare::cli {
 
@@ -34,9 +43,42 @@ static void removeIn(const std::string &folder, const std::string &name) {
   ::closedir(directory);
 }
 
+/// Compilers' files in the folder for temporaries (compiler/graph/TemporaryName.h).
+static void removeOwn() {
+  const char *variable = std::getenv("TMPDIR");
+  std::error_code error;
+  std::filesystem::directory_iterator entries(variable && *variable ? variable : "/tmp", error), end;
+  std::vector<std::filesystem::path> own;
+  for (; !error && entries != end; entries.increment(error))
+    for (const char *what : {"cuda", "link", "verify"})
+      if (entries->path().filename().string().rfind(temporaryName(what) + "-", 0) == 0) own.push_back(entries->path());
+  for (auto &path : own) std::filesystem::remove_all(path, error);
+}
+
 void removeTemporaries() {
   std::lock_guard lock(registry().mutex);
   for (auto &[folder, name] : registry().names) removeIn(folder, name);
+}
+
+/// Every process below this one, children's children too.
+static void killDescendants() {
+  std::multimap<int, int> children;
+  std::error_code error;
+  for (std::filesystem::directory_iterator entries("/proc", error), end; !error && entries != end; entries.increment(error)) {
+    FILE *file = std::fopen((entries->path() / "stat").c_str(), "re");
+    if (!file) continue;
+    char text[512];
+    size_t size = std::fread(text, 1, sizeof text - 1, file);
+    std::fclose(file);
+    text[size] = 0;
+    const char *name = std::strrchr(text, ')'); // the name may hold anything, brackets too
+    int parent = 0;
+    if (name && std::sscanf(name + 1, " %*c %d", &parent) == 1) children.emplace(parent, std::atoi(text));
+  }
+  std::vector<int> below{::getpid()};
+  for (size_t i = 0; i < below.size(); ++i)
+    for (auto [at, last] = children.equal_range(below[i]); at != last; ++at) below.push_back(at->second);
+  for (size_t i = 1; i < below.size(); ++i) ::kill(below[i], SIGKILL);
 }
 
 void removeTemporariesOnInterrupt(const std::string &path) {
@@ -55,9 +97,8 @@ void startInterruptThread() {
   std::thread([set] {
     int signal = 0;
     while (sigwait(&set, &signal) != 0) {}
-    // Twice: the command still runs, and a temporary may appear while the first pass looks.
-    removeTemporaries();
-    removeTemporaries();
+    // Twice: the command still runs, and a compiler or a temporary may appear while the first pass looks.
+    for (int pass = 0; pass < 2; ++pass) killDescendants(), removeTemporaries(), removeOwn();
     ::_exit(128 + signal);
   }).detach();
 }

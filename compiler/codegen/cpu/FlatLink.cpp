@@ -2,6 +2,7 @@
 // In: an object; out: the image and the ELF file. Must hold: what is checked here is what lets the runtime map code without relocating it.
 #include "compiler/codegen/cpu/FlatLink.h"
 #include "compiler/graph/Failure.h"
+#include "compiler/graph/TemporaryName.h"
 #include "lld/Common/Driver.h"
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/SmallString.h"
@@ -104,7 +105,7 @@ Expected<CodeSection> linkFlat(StringRef object, StringRef level) {
   if (Error error = checkObject(cast<object::ELF64LEObjectFile>(**parsed), level)) return error;
 
   SmallString<128> folder;
-  if (std::error_code error = sys::fs::createUniqueDirectory("tare-link", folder)) return fail(ExitCode::Io, "cannot make a temporary folder: " + error.message()).withHint("set TMPDIR to a folder that can be written");
+  if (std::error_code error = sys::fs::createUniqueDirectory(temporaryName("link"), folder)) return fail(ExitCode::Io, "cannot make a temporary folder: " + error.message()).withHint("set TMPDIR to a folder that can be written");
   auto cleanUp = make_scope_exit([&] { sys::fs::remove_directories(folder); });
   const std::string objectPath = (folder + "/kernels.o").str(), scriptPath = (folder + "/flat.ld").str(), outPath = (folder + "/kernels.elf").str();
   if (Error error = writeFile(objectPath, object)) return error;

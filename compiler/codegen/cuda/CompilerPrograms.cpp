@@ -4,6 +4,7 @@
 #include "compiler/codegen/cuda/Kernels.h"
 #include "compiler/codegen/cuda/Toolkit.h"
 #include "compiler/graph/Failure.h"
+#include "compiler/graph/TemporaryName.h"
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/SmallString.h"
 #include "llvm/ADT/StringExtras.h"
@@ -25,7 +26,7 @@ public:
 
   llvm::Expected<Outcome> compile(llvm::StringRef, llvm::StringRef text, llvm::StringRef architecture) const override {
     llvm::SmallString<128> folder;
-    if (std::error_code error = llvm::sys::fs::createUniqueDirectory("tare-cuda", folder))
+    if (std::error_code error = llvm::sys::fs::createUniqueDirectory(temporaryName("cuda"), folder))
       return fail(ExitCode::Io, "cannot make a temporary folder: " + error.message())
           .withHint("set TMPDIR to a folder that can be written");
     auto cleanUp = llvm::make_scope_exit([&] { llvm::sys::fs::remove_directories(folder); });
@@ -41,7 +42,7 @@ public:
       arguments.push_back(word);
     for (auto &word : {source, std::string("-o"), result})
       arguments.push_back(word);
-    auto run = runProgram(path, arguments);
+    auto run = runProgram(path, arguments, folder);
     if (!run) return run.takeError();
     Outcome outcome;
     outcome.log = std::move(run->output);

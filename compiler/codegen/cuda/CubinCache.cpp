@@ -1,4 +1,4 @@
-// DIR/KEY.cubin: a line "tare cubin 1 SHA256" over the rest, a line of resources (or "-"), the image.
+// DIR/KEY.cubin: a line "tare cubin 2 SHA256" over KEY and the rest, a line of resources (or "-"), the image.
 #include "compiler/codegen/cuda/CubinCache.h"
 #include "compiler/engine/AtomicFile.h"
 #include "llvm/ADT/StringExtras.h"
@@ -8,7 +8,7 @@
 
 namespace tare::cuda {
 namespace {
-constexpr llvm::StringLiteral magic = "tare cubin 1 ";
+constexpr llvm::StringLiteral magic = "tare cubin 2 ";
 
 std::string digest(llvm::StringRef bytes) {
   llvm::SHA256 hash;
@@ -34,7 +34,7 @@ std::optional<CachedImage> CubinCache::find(const std::string &key) const {
   llvm::StringRef text = (*file)->getBuffer();
   if (!text.consume_front(magic)) return std::nullopt;
   auto [hash, rest] = text.split('\n');
-  if (hash != digest(rest)) return std::nullopt;
+  if (hash != digest(key + rest.str())) return std::nullopt; // damaged, or the entry of another key
   auto [line, bytes] = rest.split('\n');
   CachedImage image;
   image.bytes = bytes.str();
@@ -64,7 +64,7 @@ void CubinCache::keep(const std::string &key, const CachedImage &image) {
     if (std::error_code error = llvm::sys::fs::create_directories(folder)) return llvm::errorCodeToError(error);
     auto file = AtomicFile::create(folder + "/" + key + ".cubin");
     if (!file) return file.takeError();
-    if (auto error = file->write((magic + digest(rest) + "\n").str())) return error;
+    if (auto error = file->write((magic + digest(key + rest) + "\n").str())) return error;
     if (auto error = file->write(rest)) return error;
     return file->commit();
   };

@@ -6,6 +6,7 @@
 #include "compiler/codegen/cuda/Launches.h"
 #include "compiler/codegen/cuda/Printer.h"
 #include "compiler/graph/Failure.h"
+#include "compiler/graph/TemporaryName.h"
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/SmallString.h"
 #include "llvm/ADT/StringExtras.h"
@@ -238,7 +239,7 @@ llvm::Expected<CodeSection> compileForEmulator(ModuleOp planned, const std::vect
   int64_t memory = addEmulatorMemory(planned, kernels, stats);
   std::string text = flatten(emulatorText(planned, kernels, memory, stats));
   llvm::SmallString<128> folder;
-  if (std::error_code error = llvm::sys::fs::createUniqueDirectory("tare-cuda", folder))
+  if (std::error_code error = llvm::sys::fs::createUniqueDirectory(temporaryName("cuda"), folder))
     return fail(ExitCode::Io, "cannot make a temporary folder: " + error.message())
         .withHint("set TMPDIR to a folder that can be written");
   bool keep = false;

@@ -2,6 +2,7 @@
 #include "compiler/codegen/cuda/Images.h"
 #include "compiler/codegen/cuda/CubinCache.h"
 #include "compiler/graph/Failure.h"
+#include "compiler/graph/TemporaryName.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallString.h"
 #include "llvm/ADT/StringExtras.h"
@@ -29,7 +30,7 @@ llvm::Error refused(const Toolkit &toolkit, const KernelText &kernel, llvm::Stri
   auto failure = fail(ExitCode::Environment, toolkit.name + " failed on the generated kernel " + kernel.name + " for " +
                                                  architecture.str() + ": " + reason(log));
   llvm::SmallString<128> folder;
-  if (llvm::sys::fs::createUniqueDirectory("tare-cuda", folder))
+  if (llvm::sys::fs::createUniqueDirectory(temporaryName("cuda"), folder))
     return failure.withHint("its text could not be kept: no temporary folder; set TMPDIR to one that can be written");
   std::string source = (folder + "/" + kernel.name + ".cu").str();
   for (auto &[path, bytes] : {std::pair(source, text), std::pair((folder + "/log").str(), log)}) {
@@ -38,7 +39,8 @@ llvm::Error refused(const Toolkit &toolkit, const KernelText &kernel, llvm::Stri
     if (!error) out << bytes, out.close(), out.clear_error();
   }
   return failure.inFile(source).withHint("the text and the compiler's log are kept in " + folder.str().str() +
-                                         "; with a CUDA Toolkit from 11.8 on this is a bug: please report them");
+                                         "; nvcc needs a host compiler (g++) in PATH; else, with a CUDA Toolkit from 11.8 on, "
+                                         "this is a bug: please report them");
 }
 
 /// Cubins are ELF files, PTX names its entry.
@@ -184,7 +186,7 @@ llvm::Error compileImages(Program &program, llvm::ArrayRef<std::string> architec
         "no CUDA Toolkit was found: " + toolkit.name + " made PTX of " + llvm::join(*names, ", ") +
         " only, which the driver compiles when the engine is opened; no cubins, no resource report");
   if (!cache.complaint().empty())
-    program.warnings.push_back("kernels were not kept in the cache: " + cache.complaint());
+    program.cacheTrouble = "kernels were not kept in the cache: " + cache.complaint();
   return llvm::Error::success();
 }
 

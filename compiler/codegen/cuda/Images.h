@@ -29,6 +29,7 @@ struct Program {
   std::vector<Image> images; ///< ascending; PTX last
   std::string toolkit, precision = "f32";
   std::vector<std::string> warnings;
+  std::string cacheTrouble; ///< for the terminal only: no engine may depend on the state of a cache
   unsigned compiled = 0, reused = 0; ///< images made, and found in the cache
 };
 

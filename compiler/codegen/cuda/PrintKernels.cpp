@@ -341,16 +341,30 @@ static void addScratch(ModuleOp planned, KernelText &text) {
   }
 }
 
+/// A node's name is the model's: in a comment it must neither end the line nor show anything but itself. Out: control
+/// characters, backslashes, trigraphs and characters that turn the reading direction or break lines are '_'.
+static std::string commentText(StringRef name) {
+  std::string text;
+  for (size_t i = 0; i < name.size();) {
+    StringRef rest = name.substr(i);
+    unsigned char c = rest[0];
+    bool hidden = false;
+    for (StringRef mark : {"\u200e", "\u200f", "\u2028", "\u2029", "\u202a", "\u202b", "\u202c", "\u202d", "\u202e", "\u2066",
+                           "\u2067", "\u2068", "\u2069"})
+      hidden |= rest.starts_with(mark);
+    bool odd = c < 32 || c == 127 || c == '\\' || (c == '?' && rest.starts_with("??/"));
+    text += hidden || odd ? '_' : rest[0];
+    i += hidden ? 3 : 1;
+  }
+  return text;
+}
+
 llvm::Expected<std::vector<KernelText>> printKernels(ModuleOp planned, Precision precision,
                                                      int64_t splitChecksAbove) {
   llvm::MapVector<StringRef, std::vector<std::string>> uses;
   for (auto program : planned.getOps<plan::ProgramOp>())
     for (auto step : program.getBody().getOps<plan::DispatchOp>()) {
-      // A node's name is the model's: no line may end in it what the comment began.
-      std::string name = graph::nodeName(step.getLoc());
-      for (char &c : name)
-        if (static_cast<unsigned char>(c) < 32 || c == '\\') c = '?';
-      uses[step.getKernel()].push_back(name);
+      uses[step.getKernel()].push_back(commentText(graph::nodeName(step.getLoc())));
     }
   std::vector<KernelText> kernels;
   for (auto &[name, nodes] : uses) {

@@ -2,11 +2,13 @@
 // when it ends.
 #include "compiler/codegen/cuda/Toolkit.h"
 #include "compiler/graph/Failure.h"
+#include "compiler/graph/TemporaryName.h"
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/SmallString.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Program.h"
+#include <unistd.h>
 #include <cstdlib>
 
 namespace tare::cuda {
@@ -44,9 +46,10 @@ llvm::Expected<std::unique_ptr<Toolkit>> findToolkit() {
                 "clang-19); TARE_NVRTC, TARE_NVCC, TARE_CLANG name other ones");
 }
 
-llvm::Expected<ProgramRun> runProgram(llvm::StringRef program, llvm::ArrayRef<std::string> arguments) {
+llvm::Expected<ProgramRun> runProgram(llvm::StringRef program, llvm::ArrayRef<std::string> arguments,
+                                      llvm::StringRef folder) {
   llvm::SmallString<128> log;
-  if (std::error_code error = llvm::sys::fs::createTemporaryFile("tare-cuda", "log", log))
+  if (std::error_code error = llvm::sys::fs::createTemporaryFile(temporaryName("cuda"), "log", log))
     return fail(ExitCode::Io, "cannot make a temporary file: " + error.message())
         .withHint("set TMPDIR to a folder that can be written");
   auto cleanUp = llvm::make_scope_exit([&] { llvm::sys::fs::remove(log); });
@@ -55,7 +58,16 @@ llvm::Expected<ProgramRun> runProgram(llvm::StringRef program, llvm::ArrayRef<st
   std::optional<llvm::StringRef> redirects[] = {llvm::StringRef(""), llvm::StringRef(log), llvm::StringRef(log)};
   std::string message;
   ProgramRun run;
-  run.status = llvm::sys::ExecuteAndWait(program, list, std::nullopt, redirects, /*SecondsToWait=*/600, 0, &message);
+  const std::string temporaries = ("TMPDIR=" + folder).str();
+  std::optional<std::vector<llvm::StringRef>> variables;
+  if (!folder.empty()) {
+    variables.emplace({llvm::StringRef(temporaries)});
+    for (char **v = environ; *v; ++v)
+      if (!llvm::StringRef(*v).starts_with("TMPDIR=")) variables->push_back(*v);
+  }
+  std::optional<llvm::ArrayRef<llvm::StringRef>> environment;
+  if (variables) environment = *variables;
+  run.status = llvm::sys::ExecuteAndWait(program, list, environment, redirects, /*SecondsToWait=*/600, 0, &message);
   if (auto said = llvm::MemoryBuffer::getFile(log)) run.output = (*said)->getBuffer().str();
   if (run.output.empty()) run.output = message;
   return run;

@@ -50,11 +50,13 @@ llvm::Expected<std::unique_ptr<Toolkit>> findClang();
 
 /// The folders of CUDA installations, most wanted first: CUDA_HOME, then the usual places. They may not exist.
 std::vector<std::string> cudaFolders();
-/// Runs a program in no shell. Out: its exit status (127 when it cannot be started) and all it printed.
+/// Runs a program in no shell; its own temporary files go to `folder` when there is one. Out: its exit status (127 when
+/// it cannot be started) and all it printed.
 struct ProgramRun {
   int status = 127;
   std::string output;
 };
-llvm::Expected<ProgramRun> runProgram(llvm::StringRef program, llvm::ArrayRef<std::string> arguments);
+llvm::Expected<ProgramRun> runProgram(llvm::StringRef program, llvm::ArrayRef<std::string> arguments,
+                                      llvm::StringRef folder = "");
 
 } // namespace tare::cuda
