@@ -61,7 +61,7 @@ void removeTemporaries() {
 }
 
 /// Every process below this one, children's children too.
-static void killDescendants() {
+static std::vector<int> descendants() {
   std::multimap<int, int> children;
   std::error_code error;
   for (std::filesystem::directory_iterator entries("/proc", error), end; !error && entries != end; entries.increment(error)) {
@@ -78,7 +78,8 @@ static void killDescendants() {
   std::vector<int> below{::getpid()};
   for (size_t i = 0; i < below.size(); ++i)
     for (auto [at, last] = children.equal_range(below[i]); at != last; ++at) below.push_back(at->second);
-  for (size_t i = 1; i < below.size(); ++i) ::kill(below[i], SIGKILL);
+  below.erase(below.begin());
+  return below;
 }
 
 void removeTemporariesOnInterrupt(const std::string &path) {
@@ -97,8 +98,19 @@ void startInterruptThread() {
   std::thread([set] {
     int signal = 0;
     while (sigwait(&set, &signal) != 0) {}
-    // Twice: the command still runs, and a compiler or a temporary may appear while the first pass looks.
-    for (int pass = 0; pass < 2; ++pass) killDescendants(), removeTemporaries(), removeOwn();
+    // The command still runs: compilers are stopped first, and killed when this process is gone, so that no thread goes
+    // on to the next one or tells that one was killed. Twice: one, or a temporary, may appear while the first pass looks.
+    std::vector<int> stopped;
+    for (int pass = 0; pass < 2; ++pass) {
+      stopped = descendants();
+      for (int process : stopped) ::kill(process, SIGSTOP);
+      removeTemporaries(), removeOwn();
+    }
+    const pid_t self = ::getpid(), reaper = stopped.empty() ? -1 : ::fork();
+    if (reaper == 0)
+      for (int waited = 0; ::getppid() == self && waited < 1000; ++waited) ::usleep(1000);
+    if (reaper <= 0)
+      for (int process : stopped) ::kill(process, SIGKILL);
     ::_exit(128 + signal);
   }).detach();
 }

@@ -2,10 +2,15 @@
 compilers here are scripts with nvcc's manners, so that the tests need no CUDA; what they make is no cubin but looks like one.
 """
 import json
+import os
+import pathlib
+import signal
 import stat
+import subprocess
+import time
 import unittest
 
-from harness import Case, DATA, tare
+from harness import Case, DATA, TARE, tare
 
 MODEL = DATA / "bert-tiny"
 NONE = {"TARE_NVRTC": "none", "TARE_NVCC": "none", "TARE_CLANG": "none"}
@@ -150,6 +155,36 @@ class Cuda(Case):
         (self.folder / "e.tare").write_bytes(engine)
         self.refused(3, "hash mismatch: section cuda module was changed", "verify", self.folder / "e.tare")
         self.refused(3, "hash mismatch: section cuda module was changed", "inspect", self.folder / "e.tare")
+
+    def test_a_signal_takes_the_compilers_along(self):
+        sleeping = self.folder / "sleeping"
+        environment = self.fake(f"echo $$ >>'{sleeping}'; touch \"$TMPDIR/own\"; sleep 100 & wait")
+        for number, code in [(signal.SIGINT, 130), (signal.SIGTERM, 143)]:
+            sleeping.write_text("")
+            process = subprocess.Popen([TARE, "compile", MODEL, "-o", self.output, "--target", "cuda:sm_90", "--threads", "2", "--quiet"],
+                                       env={**os.environ, **environment}, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+            begun = time.monotonic()
+            while len(sleeping.read_text().split()) < 2 and time.monotonic() - begun < 60:
+                time.sleep(0.02)
+            started = sleeping.read_text().split()
+            self.assertGreaterEqual(len(started), 2)
+            process.send_signal(number)
+            process.wait(60)
+            process.stderr.close()
+            self.assertEqual(process.returncode, code)
+            self.assertEqual(list(self.scratch.iterdir()), [])
+            begun = time.monotonic()
+            while any(self.runs(pid) for pid in started) and time.monotonic() - begun < 10:
+                time.sleep(0.02)
+            self.assertEqual([pid for pid in started if self.runs(pid)], [])
+
+    @staticmethod
+    def runs(pid):
+        """A killed process that nobody has waited for (Z) does not."""
+        try:
+            return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+        except OSError:
+            return False
 
 
 if __name__ == "__main__":
