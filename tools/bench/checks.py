@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What fidelity checks cost, dense and sparse (spec 6). In: the build folder. Out: a table, and one JSON object with --json. Needs numpy, onnx, onnxruntime (tools/python-env.sh).
 
-    checks.py build [--threads 1] [--rounds 9] [--lengths 128,2000,8000] [--json OUT]
+    checks.py build [--threads 1] [--rounds 15] [--lengths 128,2000,8000] [--json OUT]
 
 Everything is measured inside of this run and interleaved as in compare.py. The same model is taken in three forms: without checks (the functions taken out of the graph),
 with dense checks, with sparse int4 ones. Dense is the better of our dense engine and ONNX Runtime on the same ONNX file. A share of run time is the time above the model without
@@ -107,7 +107,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("build", type=pathlib.Path)
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--lengths", default="128,2000,8000")
     parser.add_argument("--json")
     a = parser.parse_args()
