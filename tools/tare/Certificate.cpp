@@ -19,14 +19,6 @@ namespace tare::cli {
 
 using nlohmann::json;
 
-/// What the compile was asked for, as the engine's provenance has it.
-static llvm::Expected<json> flagsOf(const EngineHandle &engine) {
-  auto provenance = engine.section("provenance");
-  if (!provenance) return provenance.takeError();
-  auto origin = json::parse(*provenance, nullptr, false);
-  return origin.is_object() && origin.contains("flags") && origin["flags"].is_object() ? origin["flags"] : json::object();
-}
-
 static std::vector<checks::PlannedCheck> plannedChecks(const std::string &section) {
   std::vector<checks::PlannedCheck> planned;
   const fb::Plan &plan = *fb::GetPlan(section.data()); // validated when the engine was opened
@@ -76,7 +68,7 @@ llvm::Expected<ExitCode> verifyCertificateOf(const CertificateRequest &request, 
   // Discarded instead of thrown: what is not JSON is refused by the verifier's own rules.
   auto certificate = json::parse(*text, nullptr, false);
   if (certificate.is_discarded()) return refuse("the certificate is no JSON").inFile(request.engine);
-  auto flags = flagsOf(*engine);
+  auto flags = engine->flags();
   if (!flags) return flags.takeError();
   if (request.rules.empty() && flags->value("rules", json()) == true)
     return usage("the engine was compiled with a rules file, which says where its layers are").inFile(request.engine).withHint("give the same file: tare verify --certificate ENGINE MODEL --rules FILE");

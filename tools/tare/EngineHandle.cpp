@@ -43,6 +43,14 @@ llvm::Expected<std::string> EngineHandle::section(const char *name) const {
   return std::string(static_cast<const char *>(data), bytes);
 }
 
+llvm::Expected<nlohmann::json> EngineHandle::flags() const {
+  using nlohmann::json;
+  auto provenance = section("provenance");
+  if (!provenance) return provenance.takeError();
+  auto origin = json::parse(*provenance, nullptr, /*allow_exceptions=*/false);
+  return origin.is_object() && origin.contains("flags") && origin["flags"].is_object() ? origin["flags"] : json::object();
+}
+
 llvm::Expected<report::Report> EngineHandle::report() const {
   auto text = section("report");
   if (!text) return text.takeError();

@@ -6,6 +6,7 @@
 #include "compiler/report/Report.h"
 #include "runtime/tare.h"
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,8 @@ struct EngineHandle {
   /// Bytes of a section ("report", "configuration", "certificate", "provenance", "plan"); exit 3 when there is none.
   llvm::Expected<std::string> section(const char *name) const;
   llvm::Expected<report::Report> report() const;
+  /// What the compile was asked for, as the provenance has it (CacheKey.cpp engineFlags); an empty object when it does not say.
+  llvm::Expected<nlohmann::json> flags() const;
   /// At shapes by input name; what is not given is 1.
   llvm::Expected<tare_check_memory> checkMemory(const std::vector<std::pair<std::string, std::vector<int64_t>>> &shapes) const;
   std::vector<tare_tensor_info> inputs() const, outputs() const;

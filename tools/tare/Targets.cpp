@@ -28,13 +28,9 @@ llvm::Expected<std::string> parseRunTarget(const std::string &text) {
 
 std::string precisionOf(const EngineHandle &engine) {
   if (!llvm::StringRef(tare_engine_level(engine.engine.get())).starts_with("cuda")) return "f32"; // CPUs compute in f32 whatever is asked for
-  auto provenance = engine.section("provenance");
-  if (!provenance) return llvm::consumeError(provenance.takeError()), "f32";
-  auto json = nlohmann::json::parse(*provenance, nullptr, /*allow_exceptions=*/false);
-  if (!json.is_object() || !json.contains("flags") || !json["flags"].is_string()) return "f32";
-  std::string flags = "\n" + json["flags"].get<std::string>();
-  llvm::StringRef rest = llvm::StringRef(flags).split("\nprecision=").second;
-  return rest.empty() ? "f32" : rest.split('\n').first.str();
+  auto flags = engine.flags();
+  if (!flags) return llvm::consumeError(flags.takeError()), "f32";
+  return flags->contains("precision") && (*flags)["precision"].is_string() ? (*flags)["precision"].get<std::string>() : "f32";
 }
 
 /// What an engine has: its CPU levels count as one, of which the machine takes the best.
