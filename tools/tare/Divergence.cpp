@@ -2,7 +2,7 @@
 // the one output that makes them layers; the engine is compiled to a temporary file for this machine and removed.
 #include "tools/tare/Divergence.h"
 #include "compiler/graph/Graph.h"
-#include "compiler/graph/TemporaryName.h"
+#include "compiler/graph/TemporaryFolder.h"
 #include "compiler/import/Import.h"
 #include "compiler/report/Collect.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"

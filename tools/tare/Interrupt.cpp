@@ -1,7 +1,7 @@
 // The waiting thread of Interrupt.h. In: SIGINT, SIGTERM. Out: compilers that this process started are killed (they
 // inherit the blocked signals), its temporaries removed, then _exit(128 + signal).
 #include "tools/tare/Interrupt.h"
-#include "compiler/graph/TemporaryName.h"
+#include "compiler/graph/TemporaryFolder.h"
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -43,7 +43,7 @@ static void removeIn(const std::string &folder, const std::string &name) {
   ::closedir(directory);
 }
 
-/// Compilers' files in the folder for temporaries (compiler/graph/TemporaryName.h).
+/// Compilers' files in the folder for temporaries (TemporaryFolder.h).
 static void removeOwn() {
   const char *variable = std::getenv("TMPDIR");
   std::error_code error;

@@ -2,9 +2,8 @@
 // In: an object; out: the image and the ELF file. Must hold: what is checked here is what lets the runtime map code without relocating it.
 #include "compiler/codegen/cpu/FlatLink.h"
 #include "compiler/graph/Failure.h"
-#include "compiler/graph/TemporaryName.h"
+#include "compiler/graph/TemporaryFolder.h"
 #include "lld/Common/Driver.h"
-#include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/SmallString.h"
 #include "llvm/Object/ELFObjectFile.h"
 #include "llvm/Support/FileSystem.h"
@@ -62,18 +61,6 @@ Error checkObject(const object::ELF64LEObjectFile &object, StringRef level) {
   return Error::success();
 }
 
-Error writeFile(StringRef path, StringRef bytes) {
-  std::error_code error;
-  raw_fd_ostream out(path, error);
-  if (!error) {
-    out << bytes;
-    out.close();
-    error = out.error();
-    out.clear_error();
-  }
-  return error ? Error(fail(ExitCode::Io, "cannot write: " + error.message()).inFile(path.str())) : Error::success();
-}
-
 /// The two sections of the linked file at their addresses.
 Error layOut(const object::ELF64LEObjectFile &elf, StringRef level, CodeSection &code) {
   for (const object::ELFSectionRef section : elf.sections()) {
@@ -104,19 +91,20 @@ Expected<CodeSection> linkFlat(StringRef object, StringRef level) {
   if (!parsed) return parsed.takeError();
   if (Error error = checkObject(cast<object::ELF64LEObjectFile>(**parsed), level)) return error;
 
-  SmallString<128> folder;
-  if (std::error_code error = sys::fs::createUniqueDirectory(temporaryName("link"), folder)) return fail(ExitCode::Io, "cannot make a temporary folder: " + error.message()).withHint("set TMPDIR to a folder that can be written");
-  auto cleanUp = make_scope_exit([&] { sys::fs::remove_directories(folder); });
-  const std::string objectPath = (folder + "/kernels.o").str(), scriptPath = (folder + "/flat.ld").str(), outPath = (folder + "/kernels.elf").str();
-  if (Error error = writeFile(objectPath, object)) return error;
-  if (Error error = writeFile(scriptPath, linkerScript)) return error;
+  auto folder = TemporaryFolder::create("link");
+  if (!folder) return folder.takeError();
+  auto objectPath = folder->write("kernels.o", object);
+  if (!objectPath) return objectPath.takeError();
+  auto scriptPath = folder->write("flat.ld", linkerScript);
+  if (!scriptPath) return scriptPath.takeError();
+  const std::string outPath = folder->path("kernels.elf");
 
   std::string messages;
   raw_string_ostream stream(messages);
   {
     static std::mutex oneAtATime; // lld keeps its state in process-wide variables
     std::lock_guard<std::mutex> lock(oneAtATime);
-    const char *arguments[] = {"ld.lld", "-o", outPath.c_str(), "-T", scriptPath.c_str(), "--gc-sections", "-e", "tare_entry", "--build-id=none", "--threads=1", "-z", "noexecstack", "-z", "nognustack", objectPath.c_str()};
+    const char *arguments[] = {"ld.lld", "-o", outPath.c_str(), "-T", scriptPath->c_str(), "--gc-sections", "-e", "tare_entry", "--build-id=none", "--threads=1", "-z", "noexecstack", "-z", "nognustack", objectPath->c_str()};
     const lld::Result result = lld::lldMain(arguments, stream, stream, {{lld::Gnu, &lld::elf::link}});
     if (result.retCode != 0) return internal(level, "link failed: " + messages);
   }

@@ -4,15 +4,12 @@
 #include "compiler/codegen/cuda/Kernels.h"
 #include "compiler/codegen/cuda/Toolkit.h"
 #include "compiler/graph/Failure.h"
-#include "compiler/graph/TemporaryName.h"
-#include "llvm/ADT/ScopeExit.h"
-#include "llvm/ADT/SmallString.h"
+#include "compiler/graph/TemporaryFolder.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Program.h"
 #include "llvm/Support/Regex.h"
-#include "llvm/Support/raw_ostream.h"
 #include <cstdlib>
 
 namespace tare::cuda {
@@ -25,24 +22,17 @@ public:
   virtual std::vector<std::string> target(llvm::StringRef architecture) const = 0;
 
   llvm::Expected<Outcome> compile(llvm::StringRef, llvm::StringRef text, llvm::StringRef architecture) const override {
-    llvm::SmallString<128> folder;
-    if (std::error_code error = llvm::sys::fs::createUniqueDirectory(temporaryName("cuda"), folder))
-      return fail(ExitCode::Io, "cannot make a temporary folder: " + error.message())
-          .withHint("set TMPDIR to a folder that can be written");
-    auto cleanUp = llvm::make_scope_exit([&] { llvm::sys::fs::remove_directories(folder); });
-    const std::string source = (folder + "/kernel.cu").str(), result = (folder + "/kernel.out").str();
-    {
-      std::error_code error;
-      llvm::raw_fd_ostream out(source, error);
-      if (!error) out << text, out.close(), error = out.error(), out.clear_error();
-      if (error) return fail(ExitCode::Io, "cannot write: " + error.message()).inFile(source);
-    }
+    auto folder = TemporaryFolder::create("cuda");
+    if (!folder) return folder.takeError();
+    auto source = folder->write("kernel.cu", text);
+    if (!source) return source.takeError();
+    const std::string result = folder->path("kernel.out");
     std::vector<std::string> arguments(flags);
     for (auto &word : target(architecture))
       arguments.push_back(word);
-    for (auto &word : {source, std::string("-o"), result})
+    for (auto &word : {*source, std::string("-o"), result})
       arguments.push_back(word);
-    auto run = runProgram(path, arguments, folder);
+    auto run = runProgram(path, arguments, folder->path());
     if (!run) return run.takeError();
     Outcome outcome;
     outcome.log = std::move(run->output);

@@ -5,15 +5,13 @@
 #include "compiler/codegen/cpu/FlatLink.h"
 #include "compiler/codegen/cuda/Launches.h"
 #include "compiler/codegen/cuda/Printer.h"
+#include "compiler/codegen/cuda/Toolkit.h"
 #include "compiler/graph/Failure.h"
-#include "compiler/graph/TemporaryName.h"
-#include "llvm/ADT/ScopeExit.h"
-#include "llvm/ADT/SmallString.h"
+#include "compiler/graph/TemporaryFolder.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Program.h"
-#include "llvm/Support/raw_ostream.h"
 
 using namespace mlir;
 
@@ -238,61 +236,24 @@ llvm::Expected<CodeSection> compileForEmulator(ModuleOp planned, const std::vect
         .withHint("install it (Debian: apt install clang-19), or leave cuda-emu out of --target");
   int64_t memory = addEmulatorMemory(planned, kernels, stats);
   std::string text = flatten(emulatorText(planned, kernels, memory, stats));
-  llvm::SmallString<128> folder;
-  if (std::error_code error = llvm::sys::fs::createUniqueDirectory(temporaryName("cuda"), folder))
-    return fail(ExitCode::Io, "cannot make a temporary folder: " + error.message())
-        .withHint("set TMPDIR to a folder that can be written");
-  bool keep = false;
-  auto cleanUp = llvm::make_scope_exit([&] {
-    if (!keep) llvm::sys::fs::remove_directories(folder);
-  });
-  const std::string source = (folder + "/kernels.cpp").str(), object = (folder + "/kernels.o").str(),
-                    log = (folder + "/log").str();
-  {
-    std::error_code error;
-    llvm::raw_fd_ostream out(source, error);
-    if (!error) out << text, out.close(), error = out.error(), out.clear_error();
-    if (error) return fail(ExitCode::Io, "cannot write: " + error.message()).inFile(source);
-  }
-  StringRef arguments[] = {*compiler,
-                           "-x",
-                           "c++",
-                           "-std=c++20",
-                           "-O2",
-                           "-march=x86-64-v3",
-                           "-ffreestanding",
-                           "-fPIC",
-                           "-fvisibility=hidden",
-                           "-fno-exceptions",
-                           "-fno-rtti",
-                           "-fno-stack-protector",
-                           "-fno-asynchronous-unwind-tables",
-                           "-fno-unwind-tables",
-                           "-fno-threadsafe-statics",
-                           "-fno-strict-aliasing",
-                           "-fwrapv",
-                           "-ffp-contract=on",
-                           "-fno-math-errno",
-                           "-fno-trapping-math",
-                           "-ffunction-sections",
-                           "-fno-ident",
-                           "-w",
-                           "-c",
-                           source,
-                           "-o",
-                           object};
-  std::optional<StringRef> redirects[] = {StringRef(""), StringRef(""), StringRef(log)};
-  std::string message;
-  int status =
-      llvm::sys::ExecuteAndWait(*compiler, arguments, std::nullopt, redirects, /*SecondsToWait=*/600, 0, &message);
-  if (status != 0) {
-    keep = true;
-    auto said = llvm::MemoryBuffer::getFile(log);
-    std::string first = said ? (*said)->getBuffer().split('\n').first.str() : message;
-    return fail(ExitCode::Environment,
-                "clang-19 failed on the generated kernels (status " + std::to_string(status) + "): " + first)
-        .inFile(source)
-        .withHint("the text and the compiler's log are kept in " + folder.str().str() +
+  auto folder = TemporaryFolder::create("cuda");
+  if (!folder) return folder.takeError();
+  auto source = folder->write("kernels.cpp", text);
+  if (!source) return source.takeError();
+  const std::string object = folder->path("kernels.o");
+  auto run = runProgram(*compiler, {"-x", "c++", "-std=c++20", "-O2", "-march=x86-64-v3", "-ffreestanding", "-fPIC",
+                                    "-fvisibility=hidden", "-fno-exceptions", "-fno-rtti", "-fno-stack-protector",
+                                    "-fno-asynchronous-unwind-tables", "-fno-unwind-tables", "-fno-threadsafe-statics",
+                                    "-fno-strict-aliasing", "-fwrapv", "-ffp-contract=on", "-fno-math-errno",
+                                    "-fno-trapping-math", "-ffunction-sections", "-fno-ident", "-w", "-c", *source,
+                                    "-o", object});
+  if (!run) return run.takeError();
+  if (run->status != 0) {
+    llvm::consumeError(folder->write("log", run->output).takeError());
+    return fail(ExitCode::Environment, "clang-19 failed on the generated kernels (status " +
+                                           std::to_string(run->status) + "): " + run->output.substr(0, run->output.find('\n')))
+        .inFile(*source)
+        .withHint("the text and the compiler's log are kept in " + std::move(*folder).keep() +
                   "; with clang-19 of LLVM 19.1 this is a bug: please report them");
   }
   auto bytes = llvm::MemoryBuffer::getFile(object, /*IsText=*/false, /*RequiresNullTerminator=*/false);

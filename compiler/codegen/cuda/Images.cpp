@@ -2,13 +2,10 @@
 #include "compiler/codegen/cuda/Images.h"
 #include "compiler/codegen/cuda/CubinCache.h"
 #include "compiler/graph/Failure.h"
-#include "compiler/graph/TemporaryName.h"
+#include "compiler/graph/TemporaryFolder.h"
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/ADT/SmallString.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Regex.h"
-#include "llvm/Support/raw_ostream.h"
 #include <atomic>
 #include <set>
 #include <thread>
@@ -29,16 +26,14 @@ llvm::Error refused(const Toolkit &toolkit, const KernelText &kernel, llvm::Stri
                     llvm::StringRef text, llvm::StringRef log) {
   auto failure = fail(ExitCode::Environment, toolkit.name + " failed on the generated kernel " + kernel.name + " for " +
                                                  architecture.str() + ": " + reason(log));
-  llvm::SmallString<128> folder;
-  if (llvm::sys::fs::createUniqueDirectory(temporaryName("cuda"), folder))
-    return failure.withHint("its text could not be kept: no temporary folder; set TMPDIR to one that can be written");
-  std::string source = (folder + "/" + kernel.name + ".cu").str();
-  for (auto &[path, bytes] : {std::pair(source, text), std::pair((folder + "/log").str(), log)}) {
-    std::error_code error;
-    llvm::raw_fd_ostream out(path, error);
-    if (!error) out << bytes, out.close(), out.clear_error();
-  }
-  return failure.inFile(source).withHint("the text and the compiler's log are kept in " + folder.str().str() +
+  auto folder = TemporaryFolder::create("cuda");
+  if (!folder)
+    return llvm::consumeError(folder.takeError()),
+           failure.withHint("its text could not be kept: no temporary folder; set TMPDIR to one that can be written");
+  for (auto &[name, bytes] : {std::pair(kernel.name + ".cu", text), std::pair(std::string("log"), log)})
+    llvm::consumeError(folder->write(name, bytes).takeError());
+  std::string source = folder->path(kernel.name + ".cu");
+  return failure.inFile(source).withHint("the text and the compiler's log are kept in " + std::move(*folder).keep() +
                                          "; nvcc needs a host compiler (g++) in PATH; else, with a CUDA Toolkit from 11.8 on, "
                                          "this is a bug: please report them");
 }

@@ -2,7 +2,7 @@
 // when it ends.
 #include "compiler/codegen/cuda/Toolkit.h"
 #include "compiler/graph/Failure.h"
-#include "compiler/graph/TemporaryName.h"
+#include "compiler/graph/TemporaryFolder.h"
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/SmallString.h"
 #include "llvm/Support/FileSystem.h"
