@@ -48,4 +48,36 @@ llvm::SmallVector<Index> reductionIndices(graph::ReduceOp op, llvm::ArrayRef<Ind
   return inner;
 }
 
+/// All values that `value` is computed from, itself included, each once.
+inline void collectSources(mlir::Value value, llvm::SmallVectorImpl<mlir::Value> &all, llvm::DenseSet<mlir::Value> &seen) {
+  if (!seen.insert(value).second) return;
+  all.push_back(value);
+  if (mlir::Operation *op = value.getDefiningOp())
+    for (mlir::Value operand : op->getOperands())
+      collectSources(operand, all, seen);
+}
+
+/// True when element i of every target depends on element i (or the only one) of everything it is computed from.
+/// `isPlain(memory)`: element i of a tensor lies at i of this memory, if its size is the tensor's.
+template <class Target, class MemoryMap, class IsPlain>
+bool isFlat(llvm::ArrayRef<Target> targets, const MemoryMap &memory, IsPlain isPlain) {
+  llvm::SmallVector<mlir::Value> all;
+  llvm::DenseSet<mlir::Value> seen;
+  Dim count = elementCount(graph::dimsOf(targets.front().value));
+  for (auto &t : targets) {
+    collectSources(t.value, all, seen);
+    if (!t.offset.empty() || !(elementCount(t.memory.physical) == count)) return false;
+  }
+  return llvm::all_of(all, [&](mlir::Value v) {
+    Dim own = elementCount(graph::dimsOf(v));
+    mlir::Operation *op = v.getDefiningOp();
+    bool plain = !op || mlir::isa<graph::UnaryOp, graph::BinaryOp, graph::SelectOp, graph::CastOp, graph::ConstantOp,
+                                  graph::FillOp, graph::ReshapeOp>(op);
+    auto stored = memory.find(v);
+    if (stored != memory.end() && (!isPlain(stored->second) || !(elementCount(stored->second.physical) == own)))
+      return false; // a pitch, or a packed weight
+    return plain && (own.isConstant(1) || own == count);
+  });
+}
+
 } // namespace tare::codegen

@@ -316,44 +316,43 @@ template <class Shape> TARE_DEVICE float check_bias(u32 bits, global<const float
   return sum;
 }
 
-/// Stage 6 in f32. Blocks: (ceil(n / (64 columnTiles)), ceil(m / 64)); a block does `columnTiles` tiles of its rows, so
-/// that their bits are found once for all of them. `epilogue(row, column, sum, bits)`.
-template <class Shape, class W> struct CheckedF32 {
-  static constexpr u32 kTile = GemmF32::kSharedBytes<W> > Shape::kScratchBytes ? GemmF32::kSharedBytes<W> : Shape::kScratchBytes;
-  static constexpr u32 kSharedBytes = kTile + Shape::kRows * 4;
-  template <class Out, class Run, class Evaluate, class Epilogue>
-  TARE_DEVICE static void run(global<const float> h, global<const W> b, global<Out> out, i64 m, i64 n, i64 columnTiles, const Run &run,
-                              Evaluate evaluate, Epilogue epilogue) {
-    const shared<u32> tile = shared_at<u32>(kTile, Shape::kRows);
-    const i64 row = static_cast<i64>(block_index_y()) * GemmF32::kRows;
-    check_tile<Shape>(m, row, run, tile, evaluate);
-    for (i64 c = 0; c < columnTiles; ++c) {
-      const i64 column = (static_cast<i64>(block_index_x()) * columnTiles + c) * GemmF32::kColumns;
-      if (column < n)
-        gemm_f32_tile(h, Shape::kWidth, b, out, m, n, Shape::kWidth, row, column,
-                      [&](i64 r, i64 j, float v) { return epilogue(r, j, v, tile.read(r - row)); });
-    }
+/// The GEMM that a check is fused into: in f32 (W is how weights are stored), or on tensor cores (T is f16 or bf16).
+template <class W> struct TileF32 : GemmF32 {
+  static constexpr u32 kBytes = GemmF32::kSharedBytes<W>;
+  template <class Out, class Epilogue>
+  TARE_DEVICE static void run(global<const float> h, global<const W> b, global<Out> out, i64 m, i64 n, i64 k, i64 row, i64 column, Epilogue epilogue) {
+    gemm_f32_tile(h, k, b, out, m, n, k, row, column, epilogue);
   }
 };
-/// Stage 6 on tensor cores; T is f16 or bf16. The distances stay f32 products of h as it lies in memory: bits do not
-/// depend on the precision of the GEMM.
-template <class Shape, class T> struct CheckedMma {
-  static constexpr u32 kTile = GemmMma::kSharedBytes > Shape::kScratchBytes ? GemmMma::kSharedBytes : Shape::kScratchBytes;
+template <class T> struct TileMma : GemmMma {
+  static constexpr u32 kBytes = GemmMma::kSharedBytes;
+  template <class H, class W, class Out, class Epilogue>
+  TARE_DEVICE static void run(global<const H> h, global<const W> b, global<Out> out, i64 m, i64 n, i64 k, i64 row, i64 column, Epilogue epilogue) {
+    gemm_mma_tile<T>(h, k, b, out, m, n, k, row, column, epilogue);
+  }
+};
+
+/// Stage 6. Blocks: (ceil(n / (64 columnTiles)), ceil(m / 64)); a block does `columnTiles` tiles of its rows, so that
+/// their bits are found once for all of them. `epilogue(row, column, sum, bits)`. The distances are f32 products of h as
+/// it lies in memory: bits do not depend on the precision of the GEMM.
+template <class Shape, class Tile> struct Checked {
+  static constexpr u32 kTile = Tile::kBytes > Shape::kScratchBytes ? Tile::kBytes : Shape::kScratchBytes;
   static constexpr u32 kSharedBytes = kTile + Shape::kRows * 4;
   template <class H, class W, class Out, class Run, class Evaluate, class Epilogue>
   TARE_DEVICE static void run(global<const H> h, global<const W> b, global<Out> out, i64 m, i64 n, i64 columnTiles, const Run &run,
                               Evaluate evaluate, Epilogue epilogue) {
     const shared<u32> tile = shared_at<u32>(kTile, Shape::kRows);
-    const i64 row = static_cast<i64>(block_index_y()) * GemmMma::kRows;
+    const i64 row = static_cast<i64>(block_index_y()) * Tile::kRows;
     check_tile<Shape>(m, row, run, tile, evaluate);
     for (i64 c = 0; c < columnTiles; ++c) {
-      const i64 column = (static_cast<i64>(block_index_x()) * columnTiles + c) * GemmMma::kColumns;
+      const i64 column = (static_cast<i64>(block_index_x()) * columnTiles + c) * Tile::kColumns;
       if (column < n)
-        gemm_mma_tile<T>(h, Shape::kWidth, b, out, m, n, Shape::kWidth, row, column,
-                         [&](i64 r, i64 j, float v) { return epilogue(r, j, v, tile.read(r - row)); });
+        Tile::run(h, b, out, m, n, Shape::kWidth, row, column, [&](i64 r, i64 j, float v) { return epilogue(r, j, v, tile.read(r - row)); });
     }
   }
 };
+template <class Shape, class W> using CheckedF32 = Checked<Shape, TileF32<W>>;
+template <class Shape, class T> using CheckedMma = Checked<Shape, TileMma<T>>;
 
 /// The fused form: a block evaluates its own listed rows and the one that carries into it.
 template <class Gemm, class Shape, class H, class W, class Out, class Run, class Sparse, class Dense, class Epilogue>

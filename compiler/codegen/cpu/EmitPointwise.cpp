@@ -1,5 +1,6 @@
 // Pointwise kernels: every result is written by a loop nest over its dims, results of equal dims share one. Where nothing moves the nest is one flat loop; a
 // concat or reshape at the root shapes the nest instead of each element; inner loops are split where a fixed concat or pad border crosses them.
+#include "compiler/codegen/IndexWalk.h"
 #include "compiler/codegen/cpu/Kinds.h"
 #include <set>
 
@@ -9,39 +10,12 @@ namespace tare::codegen {
 
 static Type elementType(Value tensor) { return cast<RankedTensorType>(tensor.getType()).getElementType(); }
 
-/// All values that `value` is computed from, itself included.
-static void collect(Value value, SmallVectorImpl<Value> &all, DenseSet<Value> &seen) {
-  if (!seen.insert(value).second) return;
-  all.push_back(value);
-  if (Operation *op = value.getDefiningOp())
-    for (Value operand : op->getOperands()) collect(operand, all, seen);
-}
-
-/// True when element i of every result depends on element i (or the only one) of everything it is computed from.
-static bool isFlat(Emitter &e, ArrayRef<Target> targets) {
-  SmallVector<Value> all;
-  DenseSet<Value> seen;
-  Dim count = elementCount(graph::dimsOf(targets.front().value));
-  for (auto &t : targets) {
-    collect(t.value, all, seen);
-    if (!t.offset.empty() || !(elementCount(t.memory.physical) == count)) return false;
-  }
-  return llvm::all_of(all, [&](Value v) {
-    Dim own = elementCount(graph::dimsOf(v));
-    Operation *op = v.getDefiningOp();
-    bool plain = !op || isa<graph::UnaryOp, graph::BinaryOp, graph::SelectOp, graph::CastOp, graph::ConstantOp, graph::FillOp, graph::ReshapeOp>(op);
-    auto stored = e.memory.find(v);
-    if (stored != e.memory.end() && !(elementCount(stored->second.physical) == own)) return false; // a pitch
-    return plain && (own.isConstant(1) || own == count);
-  });
-}
-
 /// Fixed positions along the last dim where a concat, pad or slice inside the expression changes its source.
 static std::set<int64_t> borders(ArrayRef<Target> targets) {
   std::set<int64_t> result;
   SmallVector<Value> all;
   DenseSet<Value> seen;
-  for (auto &t : targets) collect(t.value, all, seen);
+  for (auto &t : targets) collectSources(t.value, all, seen);
   Dims space = graph::dimsOf(targets.front().value);
   for (Value v : all) {
     Dims dims = graph::dimsOf(v);
@@ -69,7 +43,7 @@ static void storeAll(Emitter &e, ArrayRef<Target> targets, Indices at) {
 
 void emitNest(Emitter &e, ArrayRef<Target> targets) {
   Dims space = graph::dimsOf(targets.front().value);
-  if (isFlat(e, targets)) {
+  if (isFlat(targets, e.memory, [](const Memory &) { return true; })) {
     e.flat = true;
     auto [lo, hi] = e.part(e.dim(elementCount(space)), 64);
     e.loop(lo, hi, [&](Value i) { storeAll(e, targets, i); });

@@ -24,8 +24,8 @@ private:
   Printer printer(unsigned depth);
   llvm::Error missing(mlir::Operation &op);
   llvm::Error refuseUnknown();
-  /// True when element i of every result depends on element i (or the only one) of everything it is computed from.
-  bool isFlat(Printer &p, llvm::ArrayRef<Target> targets);
+  /// Element `at` of every result of the kernel.
+  void storeResults(Printer &p, Indices at);
   /// A loop over the targets' common space, one thread per element, or a warp where it sums up rows (PrintReduce.cpp).
   void nest(Printer &p, llvm::ArrayRef<Target> targets);
   /// Enough blocks for `count` elements, `perBlock` in each.

@@ -136,11 +136,7 @@ bool KernelPrinter::batchMatmul(Printer &p) {
   SmallVector<Index> at = p.delinearise("batch", lead);
   at.push_back(rows.isConstant(1) ? "0" : "row"), at.push_back(columns.isConstant(1) ? "0" : "column");
   p.bind(root.getResult(), at, "product");
-  SmallVector<std::string> scalars;
-  for (auto &t : results)
-    scalars.push_back(p.element(t.value, at));
-  for (auto [t, scalar] : llvm::zip(results, scalars))
-    p.store(t.memory, at, scalar);
+  storeResults(p, at);
   p.close("});");
   return true;
 }

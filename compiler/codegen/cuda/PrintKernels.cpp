@@ -1,5 +1,6 @@
 // What all kinds of groups share, rows and loops (KernelPrinter.h); all kernels of a program. Group kinds without a tile of
 // their own are one thread per element, or one warp where rows are summed up.
+#include "compiler/codegen/IndexWalk.h"
 #include "compiler/codegen/cuda/KernelPrinter.h"
 #include "compiler/graph/Failure.h"
 #include "llvm/ADT/MapVector.h"
@@ -101,34 +102,6 @@ llvm::Error KernelPrinter::refuseUnknown() {
   return llvm::Error::success();
 }
 
-/// All values that `value` is computed from, itself included.
-static void collect(Value value, SmallVectorImpl<Value> &all, DenseSet<Value> &seen) {
-  if (!seen.insert(value).second) return;
-  all.push_back(value);
-  if (Operation *op = value.getDefiningOp())
-    for (Value operand : op->getOperands())
-      collect(operand, all, seen);
-}
-bool KernelPrinter::isFlat(Printer &p, ArrayRef<Target> targets) {
-  SmallVector<Value> all;
-  DenseSet<Value> seen;
-  Dim count = elementCount(graph::dimsOf(targets.front().value));
-  for (auto &t : targets) {
-    collect(t.value, all, seen);
-    if (!t.offset.empty() || !(elementCount(t.memory.physical) == count)) return false;
-  }
-  return llvm::all_of(all, [&](Value v) {
-    Dim own = elementCount(graph::dimsOf(v));
-    Operation *op = v.getDefiningOp();
-    bool plain = !op || isa<graph::UnaryOp, graph::BinaryOp, graph::SelectOp, graph::CastOp, graph::ConstantOp,
-                            graph::FillOp, graph::ReshapeOp>(op);
-    auto stored = p.memory.find(v);
-    if (stored != p.memory.end() && (stored->second.panels() || !(elementCount(stored->second.physical) == own)))
-      return false;
-    return plain && (own.isConstant(1) || own == count);
-  });
-}
-
 bool KernelPrinter::wantsWarps(ArrayRef<Target> targets) {
   auto reduce = dyn_cast<graph::ReduceOp>(plan::rootOf(block, kind));
   if (kind != "reduce" || !reduce || scalarType(elementType(reduce.getX())) != "float" ||
@@ -151,7 +124,7 @@ void KernelPrinter::nest(Printer &p, ArrayRef<Target> targets) {
   bool warps = wantsWarps(targets);
   cover(count, warps ? 4 : 128);
   p.open((warps ? "warp_each(" : "pointwise(") + dimText(count) + ", [=](i64 i) {");
-  bool flat = p.flat = isFlat(p, targets);
+  bool flat = p.flat = codegen::isFlat(targets, p.memory, [](const Memory &m) { return !m.panels(); });
   p.lanes = warps;
   SmallVector<Index> at = flat ? SmallVector<Index>{"i"} : p.delinearise("i", space);
   SmallVector<std::string> scalars;
@@ -247,13 +220,17 @@ bool KernelPrinter::row(Printer &p) {
   if (auto norm = dyn_cast<graph::LayerNormOp>(root)) scaled(norm.getScale(), norm.getBias());
   if (auto norm = dyn_cast<graph::RmsNormOp>(root)) scaled(norm.getScale(), Value());
   p.bind(root->getResult(0), at, y);
-  SmallVector<std::string> scalars;
+  storeResults(p, at);
+  p.close("});");
+  return true;
+}
+
+void KernelPrinter::storeResults(Printer &p, Indices at) {
+  SmallVector<std::string> scalars; // every element is computed before any is stored, as in `nest`
   for (auto &t : results)
     scalars.push_back(p.element(t.value, at));
   for (auto [t, scalar] : llvm::zip(results, scalars))
     p.store(t.memory, at, scalar);
-  p.close("});");
-  return true;
 }
 
 void KernelPrinter::collectSymbols() {
