@@ -127,8 +127,7 @@ Result<void> Context::setOutput(const char *name, const tare_tensor *tensor) {
   if (index < 0) return unknownTensor(*plan.outputs(), name, "the engine has no such output");
   auto &declared = *plan.outputs()->Get(static_cast<uint32_t>(index));
   Output &output = outputs[static_cast<size_t>(index)];
-  int32_t state = stateOfOutput[static_cast<size_t>(index)];
-  if (state >= 0 && links[static_cast<size_t>(state)].linked) return Error(Error(Status::Usage, "output is linked to an input: the context keeps it").ofTensor(name));
+  if (isLinked(static_cast<size_t>(index))) return Error(Error(Status::Usage, "output is linked to an input: the context keeps it").ofTensor(name));
   dirty = true; // sizes are compared in prepareOutputs
   if (!tensor || !tensor->data) {
     output.data = nullptr, output.bytes = 0;
@@ -154,10 +153,12 @@ Result<void> Context::requestOutputs(const char *const *names, size_t count) {
   return {};
 }
 
-bool Context::requested(size_t output) const {
+bool Context::isLinked(size_t output) const {
   int32_t state = stateOfOutput[output];
-  return outputs[output].asked || outputs[output].data || (state >= 0 && links[static_cast<size_t>(state)].linked);
+  return state >= 0 && links[static_cast<size_t>(state)].linked;
 }
+
+bool Context::requested(size_t output) const { return outputs[output].asked || outputs[output].data || isLinked(output); }
 
 /// Backwards from the requested outputs: a step runs when it writes one of them, or what a later running step touches.
 void Context::prepareSteps() {
@@ -214,8 +215,7 @@ Result<void> Context::prepareOutputs() {
     Output &output = outputs[i];
     TARE_TRY(tensorBytes(tensor, output.needed));
     for (uint32_t d = 0; d < tensor.dims()->size(); ++d) output.dims[d] = binding.dim(tensor.dims()->Get(d));
-    int32_t state = stateOfOutput[i];
-    if (state >= 0 && links[static_cast<size_t>(state)].linked) continue;
+    if (isLinked(i)) continue;
     output.address = nullptr;
     if (!touched[bufferOfOutput[i]]) continue;
     if (output.data && output.bytes < output.needed)
@@ -403,8 +403,7 @@ Result<void> Context::getOutput(const char *name, tare_tensor &tensor) {
   if (index < 0) return unknownTensor(*plan.outputs(), name, "the engine has no such output");
   auto &declared = *plan.outputs()->Get(static_cast<uint32_t>(index));
   Output &output = outputs[static_cast<size_t>(index)];
-  int32_t state = stateOfOutput[static_cast<size_t>(index)];
-  if (state >= 0 && links[static_cast<size_t>(state)].linked) return Error(Error(Status::Usage, "output is linked: the context keeps it").ofTensor(name));
+  if (isLinked(static_cast<size_t>(index))) return Error(Error(Status::Usage, "output is linked: the context keeps it").ofTensor(name));
   if (!requested(static_cast<size_t>(index))) return Error(Error(Status::Usage, "this output was not asked for, so it was not computed").ofTensor(name));
   if (!ran) return Error(Error(Status::Usage, "there is no result yet: the last run did not succeed, or there was none").ofTensor(name));
   tensor = {static_cast<tare_dtype>(declared.dtype()), static_cast<int32_t>(declared.dims()->size()), output.dims, output.data ? output.data : output.address, output.needed};

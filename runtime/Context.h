@@ -70,6 +70,15 @@ private:
   Result<void> prepare();
   Result<void> prepareInputs();
   bool requested(size_t output) const;
+  /// The context keeps it as a state and feeds it back: there is no buffer of the caller's and none of its own.
+  bool isLinked(size_t output) const;
+  // ContextCuda.cpp
+  /// Left out by the caller, and its default lies in the weights.
+  bool isWeight(size_t input) const;
+  /// An input whose bytes a run sends to the GPU: some step reads it, and it is neither a state nor a weight.
+  bool isSent(size_t input) const;
+  /// An output that a run brings back.
+  bool isFetched(size_t output) const;
   void prepareSteps();
   Result<void> prepareOutputs();
   Result<void> prepareStates();

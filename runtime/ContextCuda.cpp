@@ -24,13 +24,19 @@ public:
 };
 } // namespace
 
+bool Context::isWeight(size_t input) const { return shapes[input].from == Shape::From::Absent && inputs[input].ownBuffer >= 0; }
+bool Context::isSent(size_t input) const {
+  int32_t buffer = bufferOfInput[input];
+  return buffer >= 0 && touched[static_cast<size_t>(buffer)] && shapes[input].from != Shape::From::Linked && !isWeight(input);
+}
+bool Context::isFetched(size_t output) const { return touched[bufferOfOutput[output]] && !isLinked(output); }
+
 /// Memory for the shapes that were bound, and the addresses that follow from it.
 Result<void> Context::prepareGpu() {
   Places places;
   for (uint32_t i = 0; i < inputs.size(); ++i) {
-    bool isRead = bufferOfInput[i] >= 0 && touched[static_cast<size_t>(bufferOfInput[i])], isOwn = shapes[i].from == Shape::From::Absent && inputs[i].ownBuffer >= 0;
     uint64_t bytes = 0;
-    if (isRead && !isOwn && shapes[i].from != Shape::From::Linked) TARE_TRY(tensorBytes(*plan.inputs()->Get(i), bytes));
+    if (isSent(i)) TARE_TRY(tensorBytes(*plan.inputs()->Get(i), bytes));
     inputs[i].place = places.add(bytes);
   }
   uint64_t words = schedule.count() * static_cast<uint64_t>(schedule.elements()) * 4;
@@ -40,11 +46,7 @@ Result<void> Context::prepareGpu() {
   exchange.downBegin = onGpu.last = places.add(words);
   onGpu.fault = places.add(8);
   exchange.upEnd = places.end;
-  for (uint32_t i = 0; i < outputs.size(); ++i) {
-    int32_t state = stateOfOutput[i];
-    bool isWritten = touched[bufferOfOutput[i]] && !(state >= 0 && links[static_cast<size_t>(state)].linked);
-    outputs[i].place = places.add(isWritten ? outputs[i].needed : 0);
-  }
+  for (uint32_t i = 0; i < outputs.size(); ++i) outputs[i].place = places.add(isFetched(i) ? outputs[i].needed : 0);
   exchange.end = places.end;
   if (places.overflows) return Error(Status::Limit, "inputs and outputs are too large");
   TARE_TRY(gpu->reserve(arenaBytes, exchange));
@@ -62,14 +64,10 @@ void Context::fillGpuBuffers() {
     switch (buffer.kind()) {
     case fb::BufferKind::Input:
       if (shapes[tensor].from == Shape::From::Linked) address = gpu->state(static_cast<size_t>(stateOfInput[tensor]));
-      else if (shapes[tensor].from == Shape::From::Absent && inputs[tensor].ownBuffer >= 0) address = shared->gpu()->weight(static_cast<uint32_t>(inputs[tensor].ownBuffer));
+      else if (isWeight(tensor)) address = shared->gpu()->weight(static_cast<uint32_t>(inputs[tensor].ownBuffer));
       else address = gpu->onDevice(inputs[tensor].place);
       break;
-    case fb::BufferKind::Output: {
-      int32_t state = stateOfOutput[tensor];
-      address = state >= 0 && links[static_cast<size_t>(state)].linked ? gpu->state(static_cast<size_t>(state)) : gpu->onDevice(outputs[tensor].place);
-      break;
-    }
+    case fb::BufferKind::Output: address = isLinked(tensor) ? gpu->state(static_cast<size_t>(stateOfOutput[tensor])) : gpu->onDevice(outputs[tensor].place); break;
     case fb::BufferKind::Weight: address = shared->gpu()->weight(i); break;
     case fb::BufferKind::Arena: address = gpu->arena() + layout.items[inArena++].offset; break;
     case fb::BufferKind::PerThread: ++inArena; break;
@@ -85,7 +83,7 @@ void Context::fillGpuBuffers() {
 Result<void> Context::executeOnGpu() {
   TARE_TRY(readInputs());
   for (uint32_t i = 0; i < inputs.size(); ++i) {
-    if (bufferOfInput[i] < 0 || !touched[static_cast<size_t>(bufferOfInput[i])] || shapes[i].from == Shape::From::Linked || (shapes[i].from == Shape::From::Absent && inputs[i].ownBuffer >= 0)) continue;
+    if (!isSent(i)) continue;
     uint64_t bytes;
     TARE_TRY(tensorBytes(*plan.inputs()->Get(i), bytes));
     if (bytes) memcpy(gpu->onHost(inputs[i].place), inputs[i].address, bytes);
@@ -114,8 +112,7 @@ Result<void> Context::executeOnGpu() {
   if (fault != 0) return faultError(fault);
   for (size_t i = 0; words && i < onGpu.checks.size(); ++i) memcpy(schedule.check(i).last, gpu->onHost(onGpu.last + 4 * i * words), 4 * words);
   for (uint32_t i = 0; i < outputs.size(); ++i) {
-    int32_t state = stateOfOutput[i];
-    if (!touched[bufferOfOutput[i]] || (state >= 0 && links[static_cast<size_t>(state)].linked)) continue;
+    if (!isFetched(i)) continue;
     if (!outputs[i].data) outputs[i].address = gpu->onHost(outputs[i].place);
     else if (outputs[i].needed) memcpy(outputs[i].data, gpu->onHost(outputs[i].place), outputs[i].needed);
   }
