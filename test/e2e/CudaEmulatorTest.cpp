@@ -33,6 +33,19 @@ constexpr double kF16 = 0x1p-11, kBF16 = 0x1p-8;
 constexpr int kContractProducts = 8 * 6 + 2 * 2 + 1; // q k v, scores, values, out, up, down; two live enhancers; head
 constexpr int kLlamaProducts = 8 * 6 + 1;
 
+/// The "cuda source" of an engine; empty, and a failure, when there is none.
+std::string cudaText(const char *name) {
+  tare_error error{};
+  tare_engine_t *opened = tare_engine_open(engine(name).c_str(), nullptr, &error);
+  EXPECT_NE(opened, nullptr) << error.message;
+  const void *data = nullptr;
+  size_t bytes = 0;
+  EXPECT_TRUE(opened && tare_engine_section(opened, "cuda source", &data, &bytes));
+  std::string text(static_cast<const char *>(data), bytes);
+  tare_engine_close(opened);
+  return text;
+}
+
 TEST(CudaEmulator, ContractLmMatchesTheOracle) {
   EngineRunner cuda(engine("contract-lm-cuda-emu"), 2, "cuda-emu"), cpu(engine("contract-lm-cuda-emu"), 2);
   ASSERT_TRUE(cuda.good() && cpu.good());
@@ -94,18 +107,11 @@ TEST(CudaEmulator, ContractLmOnTensorCores) { // --precision f16: GEMMs with the
 }
 
 TEST(CudaEmulator, TheTextOfTensorCores) {
-  tare_error error{};
-  tare_engine_t *e = tare_engine_open(engine("contract-lm-cuda-f16").c_str(), nullptr, &error);
-  ASSERT_NE(e, nullptr) << error.message;
-  const void *data;
-  size_t bytes;
-  ASSERT_TRUE(tare_engine_section(e, "cuda source", &data, &bytes));
-  std::string text(static_cast<const char *>(data), bytes);
+  const std::string text = cudaText("contract-lm-cuda-f16");
   for (const char *line : {"gemm_mma<f16>(", "attention_mma<32, f16>(", "gemm_mma_checked<Check, f16>("})
     EXPECT_NE(text.find(line), std::string::npos) << line;
   for (const char *line : {"gemm_f32(", "attention_f32<", "gemm_f32_checked<"})
     EXPECT_EQ(text.find(line), std::string::npos) << line;
-  tare_engine_close(e);
 }
 
 TEST(CudaEmulator, AnIdBeyondTheVocabularyIsAnError) {
@@ -118,18 +124,11 @@ TEST(CudaEmulator, AnIdBeyondTheVocabularyIsAnError) {
 }
 
 TEST(CudaEmulator, TheEngineHoldsTheText) {
-  tare_error error{};
-  tare_engine_t *e = tare_engine_open(engine("contract-lm-cuda-emu").c_str(), nullptr, &error);
-  ASSERT_NE(e, nullptr) << error.message;
-  const void *data;
-  size_t bytes;
-  ASSERT_TRUE(tare_engine_section(e, "cuda source", &data, &bytes));
-  std::string text(static_cast<const char *>(data), bytes);
+  const std::string text = cudaText("contract-lm-cuda-emu");
   for (const char *line : {"//==== gemm_f32_128x512_add_gelu_erf\n", "// runs as /layers.0/up/MatMul\n",
                            "#include \"kernels/cuda/gemm_f32.cuh\"\n", "gelu_erf(", "attention_f32<32, 32>(",
                            "gemm_f32_checked<Check>(", "check_bias<Check>(bits, "})
     EXPECT_NE(text.find(line), std::string::npos) << line;
-  tare_engine_close(e);
 }
 
 TEST(CudaEmulator, LlamaMatchesTheOracle) { // GQA, rotary embedding, RMS norm, SwiGLU, bf16 weights
