@@ -11,8 +11,12 @@ std::vector<driver::Context> &pushedContexts();
 }
 
 namespace {
-int contextObject; // its address is the one primary context
-const auto kContext = reinterpret_cast<Context>(&contextObject);
+constexpr int kMostDevices = 3;
+int contextObjects[kMostDevices]; // the address of each is a device's primary context
+Context contextOf(Device device) { return reinterpret_cast<Context>(&contextObjects[device]); }
+Device deviceOf(Context context) { return static_cast<Device>(reinterpret_cast<int *>(context) - contextObjects); }
+/// Of the context that is this thread's current one.
+Device currentDevice() { return deviceOf(pushedContexts().back()); }
 thread_local bool pendingCopies = false; // this thread's cuMemcpyHtoD from pageable memory, before it waits for the default stream
 
 template <class Handle, class Object> bool take(std::set<Object *> &from, Handle handle, const char *what) {
@@ -123,33 +127,33 @@ FAKE cuDeviceGetCount(int *count) {
 FAKE cuDeviceGet(Device *device, int ordinal) {
   ENTER("cuDeviceGet " + number(static_cast<uint64_t>(ordinal)), false);
   *device = ordinal;
-  return ordinal < world().settings["devices"] ? 0 : 101;
+  return ordinal < world().settings["devices"] && ordinal < kMostDevices ? 0 : 101;
 }
-FAKE cuDeviceGetName(char *name, int bytes, Device) {
+FAKE cuDeviceGetName(char *name, int bytes, Device device) {
   ENTER("cuDeviceGetName", false);
-  snprintf(name, static_cast<size_t>(bytes), "Fake GPU");
+  device ? snprintf(name, static_cast<size_t>(bytes), "Fake GPU #%d", device) : snprintf(name, static_cast<size_t>(bytes), "Fake GPU");
   return 0;
 }
-FAKE cuDeviceGetAttribute(int *value, int attribute, Device) {
+FAKE cuDeviceGetAttribute(int *value, int attribute, Device device) {
   ENTER("cuDeviceGetAttribute " + number(static_cast<uint64_t>(attribute)), false);
-  auto capability = static_cast<int>(world().settings["capability"]);
+  auto capability = static_cast<int>(world().capability(device));
   *value = attribute == kCapabilityMajor ? capability / 10 : attribute == kCapabilityMinor ? capability % 10 : 132;
   return 0;
 }
-FAKE cuDevicePrimaryCtxRetain(Context *context, Device) {
+FAKE cuDevicePrimaryCtxRetain(Context *context, Device device) {
   ENTER("cuDevicePrimaryCtxRetain", false);
-  ++world().retained;
-  *context = kContext;
+  ++world().retained[device];
+  *context = contextOf(device);
   return 0;
 }
-FAKE cuDevicePrimaryCtxRelease_v2(Device) {
+FAKE cuDevicePrimaryCtxRelease_v2(Device device) {
   Call call("cuDevicePrimaryCtxRelease", false);
-  if (--world().retained < 0) world().wrong("primary context released too often");
+  if (--world().retained[device] < 0) world().wrong("primary context released too often");
   return call.code;
 }
 FAKE cuCtxPushCurrent_v2(Context context) {
   ENTER("cuCtxPushCurrent", false);
-  if (context != kContext || !world().retained) return world().wrong("pushed a context that is not retained"), 201;
+  if (!world().retained[deviceOf(context)]) return world().wrong("pushed a context that is not retained"), 201;
   pushedContexts().push_back(context);
   return 0;
 }
@@ -238,7 +242,7 @@ FAKE cuModuleLoadDataEx(Module *module, const void *image, unsigned count, int *
   auto made = std::make_unique<FakeModule>();
   made->image.assign(text, bytes);
   bool isText = !isCubin && made->image.compare(0, 4, "FAKE") != 0; // PTX
-  int asked = architecture(made->image), have = static_cast<int>(world().settings["capability"]);
+  int asked = architecture(made->image), have = static_cast<int>(world().capability(currentDevice()));
   bool fits = isText ? asked <= have : asked / 10 == have / 10 && asked <= have;
   for (unsigned i = 0; i < count; ++i)
     if (options[i] == kJitErrorLog) snprintf(static_cast<char *>(values[i]), 32, "fake ptxas: no\nsecond line");

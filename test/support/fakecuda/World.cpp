@@ -26,7 +26,7 @@ World::~World() {
 }
 
 void World::reset() {
-  settings = {{"capability", 90}, {"version", 12040}, {"devices", 1}, {"memory", int64_t(1) << 32}, {"fail_at", 0}, {"fail_with", 999}, {"cubin_refused", 0}, {"ptx_refused", 0}};
+  settings = {{"capability", 90}, {"capability_1", 0}, {"capability_2", 0}, {"version", 12040}, {"devices", 1}, {"memory", int64_t(1) << 32}, {"fail_at", 0}, {"fail_with", 999}, {"cubin_refused", 0}, {"ptx_refused", 0}};
   for (auto &[key, value] : settings) {
     std::string name = "FAKE_CUDA_" + key;
     for (char &c : name) c = static_cast<char>(toupper(c));
@@ -34,6 +34,9 @@ void World::reset() {
   }
   const char *library = getenv("FAKE_CUDA_KERNELS");
   kernelLibrary = library ? library : "";
+  refused.clear();
+  if (const char *refusal = getenv("FAKE_CUDA_REFUSE"))
+    if (const char *code = strchr(refusal, '=')) refused[std::string(refusal, code)] = atoi(code + 1);
   logText.clear(), wrongText.clear();
   calls = 0, launches = 0;
 }
@@ -46,12 +49,19 @@ size_t World::used() const {
 
 std::string World::held() const {
   std::string text;
+  size_t contexts = 0;
+  for (auto &[device, count] : retained) contexts += static_cast<size_t>(count);
   for (auto &[address, bytes] : memory) text += "device memory of " + std::to_string(bytes) + " bytes\n";
   for (auto &[address, bytes] : pinned) text += "pinned memory of " + std::to_string(bytes) + " bytes\n";
   for (auto &[count, what] : {std::pair(modules.size(), "modules"), std::pair(streams.size(), "streams"), std::pair(events.size(), "events"), std::pair(graphs.size(), "graphs"),
-                              std::pair(execs.size(), "executable graphs"), std::pair(static_cast<size_t>(retained), "retained contexts")})
+                              std::pair(execs.size(), "executable graphs"), std::pair(contexts, "retained contexts")})
     if (count) text += std::to_string(count) + " " + what + "\n";
   return text;
+}
+
+int64_t World::capability(Device device) {
+  int64_t own = device ? settings["capability_" + std::to_string(device)] : 0;
+  return own ? own : settings["capability"];
 }
 
 static bool resolve(unsigned long long device, void **host, unsigned long long *bytes) {
@@ -86,7 +96,9 @@ Call::Call(const std::string &text, bool needsContext) : lock(world().mutex) {
   World &w = world();
   w.logText += text + "\n";
   ++w.calls;
+  auto refusal = w.refused.find(text.substr(0, text.find(' ')));
   if (w.calls == w.settings["fail_at"]) code = static_cast<Code>(w.settings["fail_with"]);
+  else if (refusal != w.refused.end()) code = refusal->second;
   else if (needsContext && pushedContexts().empty()) w.wrong("no current context: " + text), code = 201;
 }
 
@@ -104,6 +116,7 @@ extern "C" const FakeCuda *fake_cuda() {
       [] { return world().wrongText.c_str(); },
       [] { return world().calls; },
       [] { return world().launches.load(); },
-      [] { return static_cast<int>(pushedContexts().size()); }};
+      [] { return static_cast<int>(pushedContexts().size()); },
+      [](const char *call, int code) { std::lock_guard lock(world().mutex); world().refused[call] = code; }};
   return &control;
 }

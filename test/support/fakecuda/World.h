@@ -68,10 +68,11 @@ struct FakeStream {
 struct World {
   std::recursive_mutex mutex;
   std::map<std::string, int64_t> settings;
+  std::map<std::string, Code> refused; // by a call's name
   std::string kernelLibrary, logText, wrongText, heldText;
   int64_t calls = 0;
   std::atomic<int64_t> launches{0}; // read by tests while a kernel runs
-  int retained = 0;
+  std::map<Device, int> retained; // primary contexts
   bool isInitialised = false;
   std::map<uint64_t, size_t> memory; // device address -> bytes
   std::map<void *, size_t> pinned;
@@ -87,6 +88,7 @@ struct World {
   void wrong(const std::string &what) { wrongText += what + "\n"; }
   size_t used() const;
   std::string held() const;
+  int64_t capability(Device device);
   Code run(const FakeKernel &kernel);
 };
 World &world();
