@@ -26,7 +26,7 @@ struct KernelNode { // CUDA_KERNEL_NODE_PARAMS_v1
 };
 
 // Numbers of cuda.h's enumerations.
-inline constexpr Code kOutOfMemory = 2, kNoDevice = 100, kNoBinary = 209, kUnsupportedPtx = 222;
+inline constexpr Code kOutOfMemory = 2, kNoDevice = 100, kNoBinary = 209, kUnsupportedPtx = 222, kCaptureInvalidated = 901;
 inline constexpr int kCapabilityMajor = 75, kCapabilityMinor = 76; // CUdevice_attribute
 inline constexpr int kMaxDynamicShared = 8;                                               // CUfunction_attribute
 inline constexpr int kJitErrorLog = 5, kJitErrorLogBytes = 6;                             // CUjit_option
@@ -87,8 +87,10 @@ struct Driver {
 #undef TARE_DRIVER_MEMBER
   int version = 0; ///< 1000 * major + 10 * minor of the newest CUDA that the driver knows
 
-  /// Opens the library, checks the version, calls cuInit. The library stays in the process (it has threads of its own).
-  static Result<Driver> load();
+  /// Opens the library, checks the version, calls cuInit. The library stays in the process (it has threads of its own). `needed`: the CUDA version that errors ask for.
+  static Result<Driver> load(int needed = kOldestVersion);
+  /// True for codes with which a driver refuses a graph (capture, instantiation, new parameters, its memory) and takes plain launches all the same.
+  static bool refusesGraphsOnly(Code code);
   /// What a failed call means: out of memory is Limit; a driver or device that will not do is Environment; all else Internal. `what` (static) says what was tried.
   Error error(Code code, const char *what) const;
   Result<void> check(Code code, const char *what) const {

@@ -1,6 +1,6 @@
 // Plain launches for a first run; the second run with the same copies and the same kernels in the same order is captured as a graph; later ones launch it. What
 // differs from run to run (counts of listed rows, sizes, addresses) is a parameter or the grid of a kernel: its node is set anew before the launch, so a graph
-// never holds an old value.
+// never holds an old value. A driver that refuses a graph is asked once: from then on launches are plain.
 #include "runtime/CudaRun.h"
 #include <algorithm>
 #include <cstring>
@@ -160,7 +160,7 @@ Result<void> CudaRun::noteNode(uint32_t number) {
   size_t count = 0;
   const driver::GraphNode *last = nullptr;
   TARE_TRY(api.check(api.captureInfo(stream, &status, nullptr, nullptr, &last, &count), "the CUDA graph does not show its nodes"));
-  if (status != driver::kCaptureActive || count != 1) return Error(Status::Internal, "a launch is not one node of the CUDA graph");
+  if (status != driver::kCaptureActive || count != 1) return api.error(driver::kCaptureInvalidated, "a launch is not one node of the CUDA graph");
   nodes[number] = last[0];
   return {};
 }
@@ -214,6 +214,17 @@ Result<void> CudaRun::updateGraph() {
   return {};
 }
 
+/// A graph is launched whole or not at all, so where the driver refuses it nothing has begun and plain launches do the same work.
+Result<CudaRun::End> CudaRun::launchGraph(const Given &given) {
+  Result<void> launched = exec ? updateGraph() : capture(given);
+  if (launched) launched = api.check(api.graphLaunch(exec, stream), "a CUDA graph cannot be launched");
+  if (launched) return ++launchedGraphs, End::Done;
+  if (!driver::Driver::refusesGraphsOnly(launched.error().driverCode)) return std::move(launched.error());
+  refusal = launched.error().driverCode;
+  dropGraph();
+  return launchAll(given, false);
+}
+
 void CudaRun::dropGraph() {
   if (exec) (void)api.graphExecDestroy(exec);
   if (graph) (void)api.graphDestroy(graph);
@@ -242,14 +253,7 @@ Result<CudaRun::End> CudaRun::run(const Given &given, std::vector<int64_t> &stam
   TARE_TRY(current.good());
   bool again = repeats();
   if (!again) dropGraph();
-  Result<End> result = End::Done;
-  if (again && events.empty()) {
-    Result<void> launched = exec ? updateGraph() : capture(given);
-    if (launched) launched = api.check(api.graphLaunch(exec, stream), "a CUDA graph cannot be launched");
-    if (!launched) result = std::move(launched.error());
-  } else {
-    result = launchAll(given, false);
-  }
+  Result<End> result = again && events.empty() && !refusal ? launchGraph(given) : launchAll(given, false);
   // Waited for in any case: what was launched uses memory that the caller may free next.
   driver::Code code = api.streamSynchronize(stream);
   if (result && code != 0) result = api.error(code, "the run failed on the GPU");

@@ -55,6 +55,9 @@ public:
     const std::atomic<bool> &cancelled;
   };
   enum class End { Done, Cancelled };
+  /// The code with which the driver refused a graph; every run since is made of plain launches. 0: it refused none.
+  driver::Code graphRefusal() const { return refusal; }
+  int64_t graphLaunches() const { return launchedGraphs; }
   /// Copies, launches, copies back, waits. With a profile `stamps` gets the start of each step in nanoseconds (0: did not run) and, last, the end.
   Result<End> run(const Given &given, std::vector<int64_t> &stamps);
 
@@ -66,6 +69,7 @@ private:
   Result<End> launchAll(const Given &given, bool capturing);
   Result<void> launchOne(uint32_t launch);
   Result<void> noteNode(uint32_t launch);
+  Result<End> launchGraph(const Given &given);
   Result<void> capture(const Given &given);
   Result<void> updateGraph();
   Result<void> readStamps(std::vector<int64_t> &stamps) const;
@@ -96,6 +100,8 @@ private:
   driver::Graph graph = nullptr;
   driver::GraphExec exec = nullptr;
   std::vector<driver::GraphNode> nodes; // per launch, of the graph
+  driver::Code refusal = 0;
+  int64_t launchedGraphs = 0;
   std::vector<driver::Event> events;    // with a profile: before each step, and the end
 };
 

@@ -146,6 +146,10 @@ size_t Context::metrics(char *buffer, size_t capacity) const {
   metric("tare_flops_total", "counter", "Floating-point operations of successful runs, as planned.", flopsDone);
   metric("tare_arena_bytes", "gauge", "Scratch memory at the last shapes.", static_cast<double>(arenaBytes));
   metric("tare_arena_capacity_bytes", "gauge", "Scratch memory held.", static_cast<double>(arena.capacity()));
+  if (gpu) {
+    metric("tare_cuda_graph_launches_total", "counter", "Runs that launched a CUDA graph.", static_cast<double>(gpu->graphLaunches()));
+    metric("tare_cuda_graph_refusal", "gauge", "CUresult with which the driver refused a CUDA graph: runs launch kernels one by one since; 0: none.", gpu->graphRefusal());
+  }
   metric("tare_threads", "gauge", "Threads of the context.", threads);
   tare_check_stats checks{};
   if (!schedule.empty()) {

@@ -19,6 +19,7 @@ struct [[nodiscard]] Error {
   char step[128] = {0};   ///< source node name, when a step of the plan is to blame
   char tensor[128] = {0}; ///< input or output name, when a tensor is to blame
   int64_t offset = -1;    ///< byte offset in the engine file, when a byte is to blame
+  int driverCode = 0;     ///< CUresult, when a call of the CUDA driver is to blame
 
   Error(Status code, const char *text) : code(code), text(text) {}
 

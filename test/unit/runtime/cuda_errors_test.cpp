@@ -173,7 +173,17 @@ protected:
     return failed;
   }
 };
-INSTANTIATE_TEST_SUITE_P(CudaErrors, EveryCall, ::testing::Values(999, 2));
+INSTANTIATE_TEST_SUITE_P(CudaErrors, EveryCall, ::testing::Values(999, 2, 801));
+
+/// What makes or launches a graph: with some codes a driver refuses that alone, and the run goes on without.
+bool makesGraph(const std::vector<std::string> &log, size_t at) {
+  bool captures = false;
+  for (size_t i = 0; i < at; ++i) {
+    captures = captures || log[i] == "cuStreamBeginCapture";
+    captures = captures && log[i] != "cuStreamEndCapture";
+  }
+  return captures || log[at] == "cuStreamBeginCapture" || log[at].compare(0, 7, "cuGraph") == 0;
+}
 
 TEST_P(EveryCall, FailsOnce) {
   writeCudaEngine(path);
@@ -193,7 +203,9 @@ TEST_P(EveryCall, FailsOnce) {
       // What gives something back has nobody to tell; a block that grows is tried with less.
       bool isSilent = line.find("Free") != std::string::npos || line.find("Destroy") != std::string::npos || line.find("Unload") != std::string::npos || line.find("Release") != std::string::npos ||
                       line.find("Pop") != std::string::npos || (n > calls - 20 && line.find("Push") != std::string::npos) || line.find("cuMemAlloc") == 0 || line.find("cuMemHostAlloc") == 0;
-      EXPECT_TRUE(failed || isSilent) << n << ": " << line;
+      bool isRefused = GetParam() != 999 && makesGraph(log(), static_cast<size_t>(n - 1));
+      EXPECT_TRUE(failed || isSilent || isRefused) << n << ": " << line;
+      EXPECT_FALSE(failed && isRefused) << n << ": " << line;
       noticed += failed;
       expectClean(std::to_string(n) + ": " + line);
       if (HasFailure()) return;

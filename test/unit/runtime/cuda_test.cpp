@@ -143,6 +143,40 @@ TEST_F(Cuda, ALinkedStateGrowsInPlace) { // token by token: sizes are parameters
   EXPECT_EQ(count("cuGraphExecKernelNodeSetParams scale"), 7u); // its parameters change only when the chunk does
 }
 
+TEST_F(Cuda, ADriverThatRefusesGraphsIsAskedOnce) {
+  struct { const char *call; int code; } refusals[] = {{"cuStreamBeginCapture", 801}, {"cuStreamBeginCapture", 800}, {"cuStreamGetCaptureInfo", 900}, {"cuStreamEndCapture", 901},
+                                                       {"cuGraphInstantiate", 801},   {"cuGraphInstantiate", 2},     {"cuGraphExecKernelNodeSetParams", 910}, {"cuGraphLaunch", 2}};
+  for (auto &[call, code] : refusals) {
+    fake->reset();
+    fake->kernels(TARE_HOST_KERNELS);
+    fake->refuse(call, code);
+    make();
+    ASSERT_EQ(tare_context_link_state(context, "cache", "new_cache", 30, &error), TARE_OK) << error.message;
+    std::vector<float> past;
+    for (size_t chunk : {2, 2, 2, 2, 5, 2, 2}) {
+      std::vector<float> x = numbers(chunk, static_cast<int>(past.size()));
+      EXPECT_EQ(runOn(x, {1, static_cast<int64_t>(chunk)}), expectedY(x, past, 1)) << call << " after " << past.size();
+      past.insert(past.end(), x.begin(), x.end());
+    }
+    EXPECT_EQ(count(call), 1u) << call;
+    EXPECT_LE(count("cuStreamBeginCapture"), 1u) << call;
+    std::string metrics(tare_context_metrics(context, nullptr, 0) + 1, ' ');
+    tare_context_metrics(context, metrics.data(), metrics.size());
+    EXPECT_NE(metrics.find("\ntare_cuda_graph_refusal " + std::to_string(code) + "\n"), std::string::npos) << call << "\n" << metrics;
+    tare_context_destroy(context), context = nullptr;
+    EXPECT_STREQ(fake->wrong(), "") << call;
+  }
+}
+
+TEST_F(Cuda, AFailedGraphLaunchIsAnError) { // not a refusal: nobody knows what the device did
+  make();
+  for (int i = 0; i < 2; ++i) runOn(numbers(4), {1, 4});
+  fake->refuse("cuGraphLaunch", 719);
+  setX(context, numbers(4), {1, 4});
+  EXPECT_EQ(tare_context_run(context, &error), TARE_INTERNAL);
+  EXPECT_NE(std::string(error.message).find("CUDA_ERROR_LAUNCH_FAILED"), std::string::npos) << error.message;
+}
+
 TEST_F(Cuda, OnlyWhatIsAskedForIsLaunched) {
   make();
   const char *names[] = {"new_cache"};
