@@ -41,26 +41,59 @@ bool CudaArchitecture::runsOn(int device) const {
   return capability <= device && (isPtx || device / 10 == capability / 10);
 }
 
-Result<std::unique_ptr<CudaDevice>> CudaDevice::open(const EngineFile &file, const fb::Plan &plan, const char *asked) {
+Result<std::unique_ptr<CudaDevice>> CudaDevice::open(const EngineFile &file, const fb::Plan &plan, const char *asked, int ordinal) {
   std::unique_ptr<CudaDevice> made(new CudaDevice(file, plan));
-  auto driver = driver::Driver::load();
+  auto driver = driver::Driver::load(made->oldestVersion());
   if (!driver) return std::move(driver.error());
   made->driver = *driver;
-  TARE_TRY(made->findDevice());
+  TARE_TRY(made->findDevice(ordinal));
   TARE_TRY(made->chooseImage(asked));
   made->findWeights();
   return made;
 }
 
-Result<void> CudaDevice::findDevice() {
+/// The CUDA version that a driver must know to take this image.
+int CudaDevice::versionOfImage(const fb::CudaImage &from) const {
+  auto is = CudaArchitecture::of(from.arch()->c_str());
+  if (!is.isPtx) return versionFor(is.capability);
+  int needed = driver::kOldestVersion;
+  for (uint64_t offset : *from.offsets()) needed = std::max(needed, versionOfPtx(reinterpret_cast<const char *>(file.sections()[from.section()].data) + offset));
+  return needed;
+}
+
+/// What any of the images is content with: all that can be said while no GPU is known.
+int CudaDevice::oldestVersion() const {
+  int least = INT32_MAX;
+  for (const auto *i : *plan.cuda()->images()) least = std::min(least, versionOfImage(*i));
+  return least == INT32_MAX ? driver::kOldestVersion : least;
+}
+
+/// With the names of those that are there.
+Error CudaDevice::noSuchDevice(int ordinal, int count) const {
+  char list[240] = {0};
+  size_t used = 0;
+  for (int i = 0; i < count && used + 64 < sizeof list; ++i) {
+    driver::Device other = 0;
+    char called[48] = {0};
+    if (driver.deviceGet(&other, i) != 0 || driver.deviceName(called, sizeof called, other) != 0) continue;
+    used += static_cast<size_t>(snprintf(list + used, sizeof list - used, "%s%d: %.47s", used ? ", " : "", i, called));
+  }
+  return Error::format(Status::Environment, "there is no such CUDA device", "device %d is asked for, the driver has %d (%s); they are counted from 0, as CUDA_VISIBLE_DEVICES leaves them", ordinal,
+                       count, list);
+}
+
+Result<void> CudaDevice::findDevice(int ordinal) {
   int count = 0, major = 0, minor = 0;
   TARE_TRY(driver.check(driver.deviceCount(&count), "the CUDA driver does not count its devices"));
   if (count == 0)
     return Error::format(Status::Environment, "no CUDA device", "the driver (CUDA %d.%d) finds none; see nvidia-smi and CUDA_VISIBLE_DEVICES, or run with --target cpu", driver.version / 1000,
                          driver.version % 1000 / 10);
-  TARE_TRY(driver.check(driver.deviceGet(&device, 0), "the CUDA device cannot be used"));
+  if (ordinal < 0 || ordinal >= count) return noSuchDevice(ordinal, count);
+  TARE_TRY(driver.check(driver.deviceGet(&device, ordinal), "the CUDA device cannot be used"));
   TARE_TRY(driver.check(driver.deviceName(deviceName, sizeof deviceName, device), "the CUDA device does not say its name"));
   deviceName[sizeof deviceName - 1] = 0;
+  size_t used = strlen(deviceName);
+  if (ordinal > 0) snprintf(deviceName + used, sizeof deviceName - used, " (device %d)", ordinal);
   TARE_TRY(driver.check(driver.deviceAttribute(&major, driver::kCapabilityMajor, device), "the CUDA device does not say its capability"));
   TARE_TRY(driver.check(driver.deviceAttribute(&minor, driver::kCapabilityMinor, device), "the CUDA device does not say its capability"));
   capability = 10 * major + minor;
@@ -83,10 +116,7 @@ Result<void> CudaDevice::chooseImage(const char *asked) {
   if (!image)
     return Error::format(Status::Environment, *asked ? "the engine's code of that name does not run on this GPU" : "the engine has no code for this GPU",
                          "%s is sm_%d, the engine has %s%s%s; compile again with --target cuda:sm_%d", deviceName, capability, have, *asked ? ", asked for: " : "", asked, capability);
-  auto is = CudaArchitecture::of(image->arch()->c_str());
-  const auto &section = file.sections()[image->section()];
-  int needed = versionFor(is.isPtx ? 0 : is.capability);
-  for (uint32_t k = 0; is.isPtx && k < image->offsets()->size(); ++k) needed = std::max(needed, versionOfPtx(reinterpret_cast<const char *>(section.data) + image->offsets()->Get(k)));
+  int needed = versionOfImage(*image);
   if (driver.version < needed)
     return Error::format(Status::Environment, "the CUDA driver is too old", "it is for CUDA %d.%d, the engine's %s code needs %d.%d; update the NVIDIA driver, or run with --target cpu",
                          driver.version / 1000, driver.version % 1000 / 10, image->arch()->c_str(), needed / 1000, needed % 1000 / 10);

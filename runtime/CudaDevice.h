@@ -22,8 +22,9 @@ struct CudaArchitecture {
 
 class CudaDevice {
 public:
-  /// `asked`: "" or the name of one image ("sm_90"). Error Environment: no driver, an old one, no device, no image that fits (it says which are there).
-  static Result<std::unique_ptr<CudaDevice>> open(const EngineFile &file, const fb::Plan &plan, const char *asked);
+  /// `asked`: "" or the name of one image ("sm_90"). `ordinal`: the device's number, as CUDA_VISIBLE_DEVICES leaves them. Error Environment: no driver, an old one, no
+  /// device of that number, no image that fits (it says which are there).
+  static Result<std::unique_ptr<CudaDevice>> open(const EngineFile &file, const fb::Plan &plan, const char *asked, int ordinal);
   ~CudaDevice();
   CudaDevice(const CudaDevice &) = delete;
   CudaDevice &operator=(const CudaDevice &) = delete;
@@ -44,8 +45,11 @@ public:
 private:
   struct Range { uint64_t begin, end, at; }; // of the weights section; `at`: in device memory
   CudaDevice(const EngineFile &file, const fb::Plan &plan) : file(file), plan(plan) {}
-  Result<void> findDevice();
+  Result<void> findDevice(int ordinal);
+  Error noSuchDevice(int ordinal, int count) const;
   Result<void> chooseImage(const char *asked);
+  int versionOfImage(const fb::CudaImage &image) const;
+  int oldestVersion() const;
   Result<void> loadKernels();
   Result<void> loadWeights();
   Result<void> loadKernel(uint32_t kernel, const fb::CudaImage &image);

@@ -49,7 +49,7 @@ Result<std::shared_ptr<const Engine>> Engine::make(Result<EngineFile> file, cons
   engine->planView = *plan;
 
   const char *bound = options.max_level ? options.max_level : getenv("TARE_MAX_LEVEL");
-  if (auto taken = engine->takeCode(bound ? bound : ""); !taken) {
+  if (auto taken = engine->takeCode(bound ? bound : "", options.cuda_device); !taken) {
     if (taken.error().code != Status::Environment) return std::move(taken.error());
     engine->noCode = taken.error();
     engine->levelName = "";
@@ -59,14 +59,14 @@ Result<std::shared_ptr<const Engine>> Engine::make(Result<EngineFile> file, cons
 
 /// "cuda" and "cuda:ARCH" take the GPU, "cpu", "cpu:LEVEL", "LEVEL" and "cuda-emu" the CPU. Nothing asked: the CPU when there is code for it, so that a GPU is only
 /// used by who wants it; the GPU when the engine has nothing else.
-Result<void> Engine::takeCode(const char *asked) {
+Result<void> Engine::takeCode(const char *asked, int cudaDevice) {
   bool isGpu = strcmp(asked, "cuda") == 0 || strncmp(asked, "cuda:", 5) == 0;
   bool hasCpu = planView->code()->size() > 0 || !planView->cuda();
   if (!isGpu && !hasCpu && *asked)
     return Error::format(Status::Environment, "the engine has no code for CPUs", "only CUDA's, and '%s' is asked for; run with --target cuda, or compile again with --target cpu", asked);
   if (!isGpu && hasCpu) return takeCpuCode(strncmp(asked, "cpu:", 4) == 0 ? asked + 4 : asked);
   if (!planView->cuda()) return Error(Status::Environment, "the engine has no code for GPUs; compile again with --target cuda:sm_XX, or run with --target cpu");
-  auto opened = CudaDevice::open(*source, *planView, isGpu && asked[4] ? asked + 5 : "");
+  auto opened = CudaDevice::open(*source, *planView, isGpu && asked[4] ? asked + 5 : "", cudaDevice);
   if (!opened) { // whatever it is: the file can still be inspected and verified
     noCode = opened.error();
     return {};

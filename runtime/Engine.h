@@ -26,7 +26,7 @@ public:
   const char *level() const { return levelName; }
 
 private:
-  Result<void> takeCode(const char *asked);
+  Result<void> takeCode(const char *asked, int cudaDevice);
   Result<void> takeCpuCode(const char *bound);
   static Result<std::shared_ptr<const Engine>> make(Result<EngineFile> file, const tare_options &options);
   std::unique_ptr<EngineFile> source;

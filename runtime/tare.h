@@ -78,6 +78,7 @@ typedef struct tare_options {
   int paranoid;          /* non-zero: check the SHA-256 of the weights too */
   tare_verify_signature verify_signature; /* not NULL: the engine must be signed and this must return 0 */
   void *verify_user;
+  int cuda_device; /* which GPU, counted from 0 as CUDA_VISIBLE_DEVICES leaves them; code for CPUs ignores it */
 } tare_options;
 
 typedef struct tare_context_options {

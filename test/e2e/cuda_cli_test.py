@@ -63,10 +63,51 @@ class CudaCommandLine(unittest.TestCase):
     def test_what_is_missing(self):
         self.refused(5, "no CUDA driver", "--target cpu", driver="/nowhere")
         self.refused(5, "CUDA_ERROR_NO_DEVICE", devices=0)
-        self.refused(5, "for CUDA 11.2", "11.4 or later is needed", version=11020)
+        self.refused(5, "for CUDA 11.2", "or later is needed", version=11020)
         self.refused(5, "no code for this GPU", "is sm_80", "cuda:sm_80", capability=80)
         self.refused(5, "asked for: sm_90", capability=100, target=("--target", "cuda:sm_90"))
         self.refused(7, "the GPU's memory does not hold the weights", memory=100000)
+
+    def test_the_device_that_is_asked_for(self):
+        two = {"devices": 2, "capability_1": 120, "version": 13000}
+        for device, level in [("0", OWN), ("1", "compute_90")]:
+            for tool in [(TARE, "run"), (TARE_RUN,)]:
+                self.assertEqual(self.taken("--target", "cuda", "--device", device, tool=tool, **two), f"cuda:{level}")
+                self.assertIn(f"cuDeviceGet {device}\n", self.log)
+        code, result = self.run_tool(TARE, "bench", ENGINE, "--shape", "input_ids=1x2", "--repeat", "1", "--target", "cuda", "--device", "1", **two)
+        self.assertEqual((code, result["isa"]), (0, "cuda:compute_90"), str(result)[:300])
+        code, result = self.run_tool(TARE, "verify", ENGINE, "--device", "1", **two)
+        self.assertEqual((code, [t["code"] for t in result["targets"]]), (0, ["x86-64-v3", "cuda:compute_90"]), result)
+        missing = ["device 2 is asked for, the driver has 2 (0: Fake GPU, 1: Fake GPU #1)"]
+        self.refused(5, *missing, target=("--target", "cuda", "--device", "2"), **two)
+        for command in [("bench", ENGINE, "--shape", "input_ids=1x2"), ("verify", ENGINE)]:
+            code, result = self.run_tool(TARE, *command, "--target", "cuda", "--device", "2", **two)
+            self.assertEqual(code, 5, result)
+            self.assertIn(missing[0], result["error"]["message"])
+        self.refused(2, "runs its code for x86-64-v3", target=("--device", "1"), **two)
+        self.refused(2, "--target cpu runs on the CPU", target=("--target", "cpu", "--device", "1"), **two)
+        for text in ["one", "-1", "1.5", ""]:
+            self.refused(2, "--device", target=("--target", "cuda", "--device", text), **two)
+
+    def test_no_driver(self):
+        """What needs no GPU works; what does says which driver the images need."""
+        needed = "needs an NVIDIA driver for CUDA " + ("11.8" if OWN == "sm_90" else "11.")
+        for command in [("run", ENGINE, "--inputs", self.inputs, "--target", "cuda"), ("bench", ENGINE, "--shape", "input_ids=1x2", "--target", "cuda"), ("verify", ENGINE, "--target", "cuda")]:
+            code, result = self.run_tool(TARE, *command, driver="/nowhere")
+            self.assertEqual(code, 5, result)
+            for part in ["no CUDA driver", needed, "--target cpu"]:
+                self.assertIn(part, result["error"]["message"])
+        for command in [("inspect", ENGINE, "--kernels"), ("estimate", ENGINE, "--shape", "input_ids=1x2"), ("bench", ENGINE, "--shape", "input_ids=1x2", "--repeat", "1"), ("report", ENGINE, "--format", "json")]:
+            code, result = self.run_tool(TARE, *command, driver="/nowhere")
+            self.assertEqual(code, 0, result)
+        code, result = self.run_tool(TARE, "verify", ENGINE, driver="/nowhere")
+        self.assertEqual((code, result["targets"][1]["ran"]), (0, False), result)
+        self.assertIn(needed, result["targets"][1]["why"])
+
+    def test_a_driver_that_refuses_graphs(self):
+        code, result = self.run_tool(TARE, "bench", ENGINE, "--shape", "input_ids=1x2", "--repeat", "2", "--target", "cuda", refuse="cuStreamBeginCapture=801")
+        self.assertEqual(code, 0, str(result)[:300])
+        self.assertEqual(self.log.count("cuStreamBeginCapture"), 1)
 
     def test_a_tampered_cubin_is_refused(self):
         data = bytearray(pathlib.Path(ENGINE).read_bytes())
@@ -88,9 +129,6 @@ class CudaCommandLine(unittest.TestCase):
         self.assertEqual((code, [t["target"] for t in result["targets"]]), (0, ["cpu", "cuda"]), result)
         self.assertEqual(result["targets"][1]["violations"], 0)
         self.assertGreater(result["targets"][1]["max_difference"], 0)
-        code, result = self.run_tool(TARE, "verify", ENGINE, driver="/nowhere")  # what cannot run here is said
-        self.assertEqual((code, result["targets"][1]["ran"]), (0, False), result)
-        self.assertIn("no CUDA driver", result["targets"][1]["why"])
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ namespace {
 struct Options {
   std::string engine, inputs, outputs, profile, metrics, publicKey, level;
   std::vector<std::string> fetch;
-  int threads = 0;
+  int threads = 0, device = 0;
   bool paranoid = false, json = false, quiet = false;
 };
 
@@ -77,6 +77,7 @@ llvm::Error run(const Options &options, nlohmann::ordered_json &summary) {
   tare_options engineOptions{};
   std::string key;
   engineOptions.paranoid = options.paranoid;
+  engineOptions.cuda_device = options.device;
   engineOptions.max_level = options.level.empty() ? nullptr : options.level.c_str();
   if (!options.publicKey.empty()) {
     auto read = readPublicKey(options.publicKey);
@@ -134,6 +135,7 @@ int main(int argc, char **argv) {
   app.add_option("--metrics", options.metrics, "Metrics in Prometheus text format")->type_name("FILE");
   app.add_option("--public-key,--require-signature", options.publicKey, "Refuse an engine that is not signed with this Ed25519 key (PEM or hexadecimal)")->type_name("FILE");
   app.add_option("--target,--max-level", options.level, "cpu, a CPU level as the highest to use (x86-64-v3, ...), cuda, cuda:sm_90 or cuda-emu")->type_name("TARGET");
+  app.add_option("--device", options.device, "Which GPU, counted from 0 as CUDA_VISIBLE_DEVICES leaves them; code for CPUs ignores it")->check(CLI::Range(0, 1023))->type_name("N");
   app.add_flag("--paranoid", options.paranoid, "Check the SHA-256 of the weights too");
   app.add_flag("--json", options.json, "One JSON object on stdout, errors included");
   app.add_flag("--quiet", options.quiet, "Nothing on stdout but errors of --json");

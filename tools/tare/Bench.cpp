@@ -14,7 +14,7 @@ namespace tare::cli {
 namespace {
 
 struct Options {
-  std::string engine, threads, repeat, target;
+  std::string engine, threads, repeat, target, device;
   std::vector<std::string> shapes;
 };
 
@@ -93,8 +93,11 @@ llvm::Expected<ExitCode> bench(const Options &o, Console &console) {
   if (!threads) return threads.takeError();
   auto level = parseRunTarget(o.target);
   if (!level) return level.takeError();
-  auto engine = EngineHandle::open(o.engine, *level);
+  auto device = parseDevice(o.device, o.target);
+  if (!device) return device.takeError();
+  auto engine = EngineHandle::open(o.engine, *level, false, "", *device);
   if (!engine) return engine.takeError();
+  if (auto error = usesDevice(*engine, o.device)) return error;
   auto inputs = randomInputs(*engine, *shapes, 0);
   if (!inputs) return inputs.takeError();
   auto request = Request::create(*engine, static_cast<int>(*threads), false);
@@ -127,6 +130,7 @@ void addBenchCommand(CLI::App &app, Session &session) {
   c->add_option("--threads", o->threads, "Default: the physical cores the process may use")->type_name("N");
   c->add_option("--repeat", o->repeat, "Timed runs after three warm ones (default 50)")->type_name("N");
   c->add_option("--target", o->target, "cpu[:LEVEL], cuda[:sm_90] or cuda-emu (default: the CPU, when the engine has code for it)")->type_name("TARGET");
+  c->add_option("--device", o->device, "Which GPU, counted from 0 as CUDA_VISIBLE_DEVICES leaves them (default 0)")->type_name("N");
 }
 
 } // namespace tare::cli

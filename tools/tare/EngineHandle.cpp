@@ -14,7 +14,7 @@ Failure runtimeFailure(const tare_error &error, const std::string &file) {
 
 static llvm::Error fromRuntime(const tare_error &error, const std::string &file) { return llvm::make_error<Failure>(runtimeFailure(error, file)); }
 
-llvm::Expected<EngineHandle> EngineHandle::open(const std::string &path, const std::string &level, bool paranoid, const std::string &publicKey) {
+llvm::Expected<EngineHandle> EngineHandle::open(const std::string &path, const std::string &level, bool paranoid, const std::string &publicKey, int cudaDevice) {
   std::string key;
   if (!publicKey.empty()) {
     auto read = readPublicKey(publicKey);
@@ -25,6 +25,7 @@ llvm::Expected<EngineHandle> EngineHandle::open(const std::string &path, const s
   options.struct_bytes = sizeof(options);
   options.max_level = level.empty() ? nullptr : level.c_str();
   options.paranoid = paranoid;
+  options.cuda_device = cudaDevice;
   if (!key.empty()) options.verify_signature = checkSignature, options.verify_user = &key;
   tare_error error{};
   std::shared_ptr<tare_engine_t> engine(tare_engine_open(path.c_str(), &options, &error), [](tare_engine_t *e) { if (e) tare_engine_close(e); });
@@ -33,7 +34,7 @@ llvm::Expected<EngineHandle> EngineHandle::open(const std::string &path, const s
     if (failure.hint.empty() && llvm::StringRef(path).ends_with(".onnx")) failure.withHint("this is a model: compile it first with `tare compile MODEL -o ENGINE`");
     return llvm::make_error<Failure>(failure);
   }
-  return EngineHandle{path, engine};
+  return EngineHandle{path, engine, cudaDevice};
 }
 
 llvm::Expected<std::string> EngineHandle::section(const char *name) const {

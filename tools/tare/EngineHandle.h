@@ -18,9 +18,10 @@ Failure runtimeFailure(const tare_error &error, const std::string &file);
 struct EngineHandle {
   std::string path;
   std::shared_ptr<tare_engine_t> engine;
+  int cudaDevice = 0; ///< that it was opened for
 
   /// `level`: which code to use (tare.h max_level), empty for the runtime's choice. `publicKey`: a key file; the engine must be signed with it (exit 4). An ONNX model given by mistake gets its own message.
-  static llvm::Expected<EngineHandle> open(const std::string &path, const std::string &level = "", bool paranoid = false, const std::string &publicKey = "");
+  static llvm::Expected<EngineHandle> open(const std::string &path, const std::string &level = "", bool paranoid = false, const std::string &publicKey = "", int cudaDevice = 0);
   /// Bytes of a section ("report", "configuration", "certificate", "provenance", "plan"); exit 3 when there is none.
   llvm::Expected<std::string> section(const char *name) const;
   llvm::Expected<report::Report> report() const;

@@ -19,7 +19,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 struct Options {
-  std::string engine, inputs, text, outputs, threads, target, profile, metrics, fetch, publicKey;
+  std::string engine, inputs, text, outputs, threads, target, device, profile, metrics, fetch, publicKey;
   bool paranoid = false, measure = false;
 };
 
@@ -94,6 +94,8 @@ llvm::Expected<ExitCode> run(const Options &o, Console &console) {
   if (o.inputs.empty() == o.text.empty()) return usage(o.text.empty() ? "neither --inputs nor --text is given" : "--inputs and --text exclude each other").withHint("give one of them: --inputs IN.npz, or --text FILE for a byte-level model");
   auto level = parseRunTarget(o.target);
   if (!level) return level.takeError();
+  auto device = parseDevice(o.device, o.target);
+  if (!device) return device.takeError();
   int threads = 0;
   if (!o.threads.empty()) {
     auto count = parseCount("--threads", o.threads, 1, 256);
@@ -103,8 +105,9 @@ llvm::Expected<ExitCode> run(const Options &o, Console &console) {
   for (auto &[flag, path] : {std::pair("--outputs", &o.outputs), std::pair("--profile", &o.profile), std::pair("--metrics", &o.metrics)})
     if (!path->empty())
       if (auto error = checkWritable(flag, *path, {o.engine, o.inputs.empty() ? o.text : o.inputs})) return error;
-  auto engine = EngineHandle::open(o.engine, *level, o.paranoid, o.publicKey);
+  auto engine = EngineHandle::open(o.engine, *level, o.paranoid, o.publicKey, *device);
   if (!engine) return engine.takeError();
+  if (auto error = usesDevice(*engine, o.device)) return error;
   auto names = outputNames(*engine, o.fetch);
   if (!names) return names.takeError();
   const std::string &source = o.text.empty() ? o.inputs : o.text;
@@ -191,6 +194,7 @@ void addRunCommand(CLI::App &app, Session &session) {
   c->add_option("--fetch", o->fetch, "Only these outputs (comma-separated): what no other needs is not computed")->type_name("NAMES");
   c->add_option("--threads", o->threads, "Default: the physical cores the process may use")->type_name("N");
   c->add_option("--target", o->target, "cpu[:LEVEL], cuda[:sm_90] or cuda-emu (default: the CPU, when the engine has code for it)")->type_name("TARGET");
+  c->add_option("--device", o->device, "Which GPU, counted from 0 as CUDA_VISIBLE_DEVICES leaves them (default 0)")->type_name("N");
   c->add_option("--profile", o->profile, "Write the time of every step as Chrome trace")->type_name("TRACE.json");
   c->add_option("--metrics", o->metrics, "Write metrics in Prometheus text format")->type_name("FILE");
   c->add_option("--public-key", o->publicKey, "The engine must be signed with this Ed25519 key (PEM)")->type_name("FILE");

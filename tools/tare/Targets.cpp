@@ -26,6 +26,25 @@ llvm::Expected<std::string> parseRunTarget(const std::string &text) {
   return usage(fmt::format("--target '{}' is no target that an engine runs on", text)).withHint("one of cpu, cpu:" + std::string("x86-64-v3") + " (any level), cuda, cuda:sm_90 (any architecture of the engine), cuda-emu");
 }
 
+llvm::Expected<int> parseDevice(const std::string &text, const std::string &target) {
+  if (text.empty()) return 0;
+  if (!target.empty() && target != "cuda" && !llvm::StringRef(target).starts_with("cuda:"))
+    return usage(fmt::format("--device {}: it names a GPU, and --target {} runs on the CPU", text, target)).withHint("leave it out, or add --target cuda");
+  auto number = parseCount("--device", text, 0, 1023);
+  if (!number) return number.takeError();
+  return static_cast<int>(*number);
+}
+
+llvm::Error usesDevice(const EngineHandle &engine, const std::string &device, bool all) {
+  llvm::StringRef level = tare_engine_level(engine.engine.get());
+  if (device.empty() || level.empty() || level.starts_with("cuda:")) return llvm::Error::success();
+  auto plan = engine.section("plan");
+  if (!plan) return plan.takeError();
+  if (!fb::GetPlan(plan->data())->cuda()) return usage(fmt::format("--device {}: it names a GPU, and the engine has no code for GPUs", device)).inFile(engine.path).withHint("compile again with --target cuda:sm_XX, or leave it out");
+  if (all) return llvm::Error::success();
+  return usage(fmt::format("--device {}: it names a GPU, and the engine runs its code for {} unless a GPU is asked for", device, level.str())).inFile(engine.path).withHint("add --target cuda");
+}
+
 std::string precisionOf(const EngineHandle &engine) {
   if (!llvm::StringRef(tare_engine_level(engine.engine.get())).starts_with("cuda")) return "f32"; // CPUs compute in f32 whatever is asked for
   auto flags = engine.flags();
@@ -79,7 +98,7 @@ llvm::Expected<TargetComparison> compareTargets(const EngineHandle &engine, cons
   std::vector<ArrayMap> first; // outputs per request of the first target that runs
   std::string firstName;
   for (auto &name : names) {
-    auto opened = EngineHandle::open(engine.path, name);
+    auto opened = EngineHandle::open(engine.path, name, false, "", engine.cudaDevice);
     if (!opened) return opened.takeError();
     auto request = Request::create(*opened, 0, false);
     if (!request) {

@@ -10,6 +10,11 @@ namespace tare::cli {
 /// `cpu`, `cpu:LEVEL`, `cuda`, `cuda:sm_90`, `cuda:compute_90`, `cuda-emu`; empty stays empty (the runtime's own choice). Exit 2 for anything else.
 llvm::Expected<std::string> parseRunTarget(const std::string &text);
 
+/// --device: the number of a GPU, 0 when it is left out. Exit 2 for what is no number, or beside a target that runs on the CPU.
+llvm::Expected<int> parseDevice(const std::string &text, const std::string &target);
+/// Exit 2 when --device was given and no GPU is used: the engine was opened for the CPU, or, where `all` its targets are run, it has no code for GPUs.
+llvm::Error usesDevice(const EngineHandle &engine, const std::string &device, bool all = false);
+
 /// What the code that the engine was opened with computes products in: f32, or f16 or bf16 of a CUDA target (--precision of the compile).
 std::string precisionOf(const EngineHandle &engine);
 

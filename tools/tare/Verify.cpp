@@ -27,7 +27,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 struct Options {
   std::vector<std::string> files;
-  std::string golden, gate = "0.1", seed, rules, calibration, publicKey, target;
+  std::string golden, gate = "0.1", seed, rules, calibration, publicKey, target, device;
   bool certificate = false, paranoid = false;
 };
 
@@ -161,8 +161,11 @@ llvm::Expected<ExitCode> shadow(const Options &o, Console &console) {
   if (!gate) return gate.takeError();
   auto target = parseRunTarget(o.target);
   if (!target) return target.takeError();
-  auto engine = EngineHandle::open(o.files[1], *target, o.paranoid, o.publicKey);
+  auto device = parseDevice(o.device, o.target);
+  if (!device) return device.takeError();
+  auto engine = EngineHandle::open(o.files[1], *target, o.paranoid, o.publicKey, *device);
   if (!engine) return engine.takeError();
+  if (auto error = usesDevice(*engine, o.device, target->empty())) return error;
   auto cases = loadCases(o, *engine);
   if (!cases) return cases.takeError();
   ShadowResult result;
@@ -191,8 +194,11 @@ llvm::Expected<ExitCode> alone(const Options &o, Console &console) {
   if (!gate) return gate.takeError();
   auto target = parseRunTarget(o.target);
   if (!target) return target.takeError();
-  auto engine = EngineHandle::open(o.files[0], *target, true, o.publicKey);
+  auto device = parseDevice(o.device, o.target);
+  if (!device) return device.takeError();
+  auto engine = EngineHandle::open(o.files[0], *target, true, o.publicKey, *device);
   if (!engine) return engine.takeError();
+  if (auto error = usesDevice(*engine, o.device, target->empty())) return error;
   std::string text = "all sections match their hashes, weights included\n";
   Json json = {{"verified", true}, {"engine", o.files[0]}};
   llvm::Error error = llvm::Error::success();
@@ -303,6 +309,7 @@ void addVerifyCommand(CLI::App &app, Session &session) {
   c->add_option("--public-key", o->publicKey, "The engine must be signed with this Ed25519 key (PEM)")->type_name("FILE");
   c->add_flag("--paranoid", o->paranoid, "Check the SHA-256 of the weights, too (always on for the form with ENGINE alone)");
   c->add_option("--target", o->target, "Only this target: cpu[:LEVEL], cuda[:sm_90] or cuda-emu (default: all that run here, against one another, too)")->type_name("TARGET");
+  c->add_option("--device", o->device, "Which GPU, counted from 0 as CUDA_VISIBLE_DEVICES leaves them (default 0)")->type_name("N");
   c->add_option("--seed", o->seed, "Seed of the random inputs without --golden (default 0)")->type_name("N");
 }
 

@@ -13,9 +13,9 @@ protected:
     path = dir.path("e.tare");
   }
   /// Opens and makes a context: the level, or the error's code and text.
-  std::string take(const char *asked = nullptr) {
+  std::string take(const char *asked = nullptr, int device = 0) {
     tare_options options{};
-    options.struct_bytes = sizeof options, options.max_level = asked;
+    options.struct_bytes = sizeof options, options.max_level = asked, options.cuda_device = device;
     tare_engine_t *engine = tare_engine_open(path.c_str(), &options, &error);
     if (!engine) return "open: " + said();
     std::string level = tare_engine_level(engine);
@@ -70,6 +70,9 @@ TEST_F(CudaErrors, NoDriverNoDeviceOldDriver) {
   writeCudaEngine(path);
   setenv("TARE_LIBCUDA", "/nowhere/libcuda.so.1", 1);
   says(take(), {"5 no CUDA driver", "CUDA 11.4 or later", "--target cpu"});
+  writeCudaEngine(path, {"sm_90", "sm_120", "compute_90"}); // the least of 11.8, 12.8 and 12.4
+  says(take(), {"5 no CUDA driver", "CUDA 11.8 or later"});
+  writeCudaEngine(path);
   setenv("TARE_LIBCUDA", "libm.so.6", 1);
   says(take(), {"5 the CUDA driver is too old", "lacks cuInit"});
   setenv("TARE_LIBCUDA", TARE_FAKE_CUDA, 1);
@@ -88,6 +91,52 @@ TEST_F(CudaErrors, NoDriverNoDeviceOldDriver) {
     fake->set("version", needed - 10);
     says(take(), {"5 the CUDA driver is too old"});
   }
+}
+
+TEST_F(CudaErrors, TheDeviceThatIsAskedFor) {
+  writeCudaEngine(path, {"sm_80", "sm_90", "compute_90"}, /*cpu=*/true);
+  fake->set("devices", 3), fake->set("capability_1", 80), fake->set("capability_2", 75);
+  EXPECT_EQ(take("cuda"), "cuda:sm_90");
+  EXPECT_EQ(take("cuda", 1), "cuda:sm_80"); // each has its own image, and its own context: the fake compares
+  EXPECT_EQ(count("cuDeviceGet 1"), 1u);
+  says(take("cuda", 2), {"5 ", "no code for this GPU", "Fake GPU #2 (device 2) is sm_75"});
+  says(take("cuda", 3), {"5 there is no such CUDA device", "device 3 is asked for, the driver has 3 (0: Fake GPU, 1: Fake GPU #1, 2: Fake GPU #2)", "CUDA_VISIBLE_DEVICES"});
+  says(take("cuda", -1), {"5 there is no such CUDA device", "device -1 is asked for"});
+  EXPECT_EQ(take("cpu", 3), "x86-64-v3");
+  // Options of a library that knew no devices: device 0.
+  tare_options old{};
+  old.struct_bytes = offsetof(tare_options, cuda_device), old.max_level = "cuda", old.cuda_device = 3;
+  tare_engine_t *engine = tare_engine_open(path.c_str(), &old, &error);
+  ASSERT_NE(engine, nullptr) << error.message;
+  EXPECT_STREQ(tare_engine_level(engine), "cuda:sm_90");
+  tare_engine_close(engine);
+}
+
+TEST_F(CudaErrors, TwoDevicesAtOnce) {
+  writeCudaEngine(path, {"sm_80", "sm_90"});
+  fake->set("devices", 2), fake->set("capability_1", 80);
+  tare_engine_t *engines[2];
+  tare_context_t *contexts[2];
+  for (int device : {0, 1}) {
+    tare_options options{};
+    options.struct_bytes = sizeof options, options.cuda_device = device;
+    engines[device] = tare_engine_open(path.c_str(), &options, &error);
+    ASSERT_NE(engines[device], nullptr) << error.message;
+    contexts[device] = tare_context_create(engines[device], nullptr, &error);
+    ASSERT_NE(contexts[device], nullptr) << error.message;
+  }
+  for (int i = 0; i < 6; ++i) {
+    std::vector<float> x(3, static_cast<float>(i));
+    int64_t shape[2] = {1, 3};
+    tare_tensor in{TARE_F32, 2, shape, x.data(), 12}, out{};
+    tare_context_t *context = contexts[i % 2];
+    EXPECT_EQ(tare_context_set_input(context, "x", &in, &error), TARE_OK);
+    EXPECT_EQ(tare_context_run(context, &error), TARE_OK) << error.message;
+    ASSERT_EQ(tare_context_get_output(context, "y", &out, &error), TARE_OK);
+    auto *from = static_cast<const float *>(out.data);
+    EXPECT_EQ(std::vector<float>(from, from + 3), expectedY(x, {}, 1));
+  }
+  for (int device : {0, 1}) tare_context_destroy(contexts[device]), tare_engine_close(engines[device]);
 }
 
 TEST_F(CudaErrors, TheCpuIsTakenUnlessAGpuIsAskedFor) {

@@ -23,8 +23,8 @@ __all__ = ["Context", "Engine", "TareError"]
 class Engine:
     """An engine file; any number of contexts and threads may share it. Raises TareError (code, step, tensor, offset)."""
 
-    def __init__(self, path, paranoid=False, max_level=None):
-        options = _c.Options(ctypes.sizeof(_c.Options), None if max_level is None else max_level.encode(), int(paranoid), None, None)
+    def __init__(self, path, paranoid=False, max_level=None, cuda_device=0):
+        options = _c.Options(ctypes.sizeof(_c.Options), None if max_level is None else max_level.encode(), int(paranoid), None, None, cuda_device)
         error = _c.Error()
         self._handle = _c.library().tare_engine_open(os.fsencode(path), ctypes.byref(options), ctypes.byref(error))
         if not self._handle:

@@ -26,7 +26,7 @@ class TensorInfo(ctypes.Structure):
 
 
 class Options(ctypes.Structure):
-    _fields_ = [("struct_bytes", ctypes.c_size_t), ("max_level", ctypes.c_char_p), ("paranoid", ctypes.c_int), ("verify_signature", ctypes.c_void_p), ("verify_user", ctypes.c_void_p)]
+    _fields_ = [("struct_bytes", ctypes.c_size_t), ("max_level", ctypes.c_char_p), ("paranoid", ctypes.c_int), ("verify_signature", ctypes.c_void_p), ("verify_user", ctypes.c_void_p), ("cuda_device", ctypes.c_int)]
 
 
 class ContextOptions(ctypes.Structure):
