@@ -22,8 +22,8 @@ template <int C> TARE_DEVICE void attention_f32_load(global<const float> from, i
 }
 
 /// `bias(batch, head, query, key)` is added to the scaled score; -inf masks.
-template <int D, int V, class Bias>
-TARE_DEVICE void attention_f32(global<const float> q, global<const float> k, global<const float> v, global<float> out, const Attention &a, Bias bias) {
+template <int D, int V, class Out, class Bias>
+TARE_DEVICE void attention_f32(global<const float> q, global<const float> k, global<const float> v, global<Out> out, const Attention &a, Bias bias) {
   using Tile = AttentionF32<D, V>;
   const shared<float> qs = shared_at<float>(0, Tile::kQ), ks = shared_at<float>(4 * Tile::kQ, Tile::kK), vs = shared_at<float>(4 * (Tile::kQ + Tile::kK), Tile::kV);
   const shared<float> ps = shared_at<float>(4 * (Tile::kQ + Tile::kK + Tile::kV), Tile::kP);
@@ -108,9 +108,9 @@ TARE_DEVICE void attention_f32(global<const float> q, global<const float> k, glo
 #pragma unroll
   for (u32 j = 0; j < (V + 15) / 16; ++j) {
     if (V % 16 && 16 * j + 4 * part >= V) continue;
-    vec<float, 4> y;
+    vec<Out, 4> y;
 #pragma unroll
-    for (u32 e = 0; e < 4; ++e) y[e] = a.nanGuard && sum != sum ? 0.0f : acc[j][e] * factor;
+    for (u32 e = 0; e < 4; ++e) y[e] = from_float<Out>(a.nanGuard && sum != sum ? 0.0f : acc[j][e] * factor);
     out.template writeVector<4>(a.at(a.out, batch, head, query) + 16 * j + 4 * part, y);
   }
 }

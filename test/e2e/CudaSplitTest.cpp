@@ -2,12 +2,8 @@
 // into their GEMMs, and one of the same model whose rows are evaluated by a launch of their own. In: contract-lm, f16.
 // Must hold: the same results in every bit, with anchors and without; the text has both launches, and so has the list that
 // a driver gets.
-#include "compiler/codegen/cuda/Emulator.h"
 #include "compiler/codegen/cuda/Launches.h"
-#include "compiler/engine/EngineWriter.h"
-#include "compiler/import/Import.h"
-#include "mlir/IR/MLIRContext.h"
-#include "passes/Pipeline.h"
+#include "test/support/EmulatorEngine.h"
 #include "test/support/EngineFiles.h"
 #include "test/support/TempDir.h"
 
@@ -18,38 +14,22 @@ namespace {
 
 /// Compiles contract-lm as the fixture was, all checks split. Adds the number of launches and of steps.
 std::string compileSplit(const std::string &path, size_t &launches, size_t &steps) {
-  mlir::MLIRContext context;
-  CompileOptions options;
-  options.model = std::string(TARE_TEST_DATA) + "/contract-lm/contract-lm.onnx";
-  options.calibration = std::string(TARE_TEST_DATA) + "/contract-lm/calibration.npz";
-  options.levels = {cuda::kEmulatorLevel};
-  options.stopAfter = Phase::Planned;
-  auto model = importModel(context, options);
-  if (!model) return llvm::toString(model.takeError());
-  if (mlir::failed(runPipeline(*model->module, options))) return "the pipeline fails";
-  auto kernels = cuda::printKernels(*model->module, cuda::Precision::F16, 0);
+  PlannedModel model("contract-lm/contract-lm.onnx", "contract-lm/calibration.npz");
+  if (!model.good()) return model.error;
+  auto kernels = cuda::printKernels(model.module(), cuda::Precision::F16, 0);
   if (!kernels) return llvm::toString(kernels.takeError());
-  launches = cuda::launchesOf(*model->module, *kernels).size();
-  auto program = *model->module->getOps<plan::ProgramOp>().begin();
-  steps = llvm::range_size(program.getBody().getOps<plan::DispatchOp>());
-  auto code = cuda::compileForEmulator(*model->module, *kernels);
-  if (!code) return llvm::toString(code.takeError());
-  EngineContents contents;
-  contents.planned = *model->module;
-  contents.code.push_back(std::move(*code));
-  contents.cudaSource = cuda::sourceSection(*kernels);
+  launches = cuda::launchesOf(model.module(), *kernels).size();
+  steps = llvm::range_size(model.program().getBody().getOps<plan::DispatchOp>());
+  const std::string text = cuda::sourceSection(*kernels);
   for (const char *line : {"check_distances<Check>(", "gemm_mma_carried<Check, f16>(", "_fidelity_check_add_add_gelu_erf_evaluate("})
-    if (contents.cudaSource.find(line) == std::string::npos) return std::string("the text has no ") + line;
-  if (contents.cudaSource.find("_checked<") != std::string::npos) return "a check is still fused";
+    if (text.find(line) == std::string::npos) return std::string("the text has no ") + line;
+  if (text.find("_checked<") != std::string::npos) return "a check is still fused";
   // The driver's launches as well (no images that a driver could take): opening the engine validates them.
   cuda::Program driver;
   driver.kernels = *kernels, driver.precision = "f16";
   driver.images.push_back({"sm_80", std::vector<std::string>(kernels->size(), "none"), {}});
   driver.images[0].resources.resize(kernels->size());
-  contents.cuda = &driver;
-  contents.certificate = "none";
-  if (auto error = writeEngine(path, contents)) return llvm::toString(std::move(error));
-  return "";
+  return writeEmulatorEngine(model, *kernels, path, &driver);
 }
 
 TEST(CudaSplit, EvaluatedBeforeOrInTheGemmGivesTheSameBits) {

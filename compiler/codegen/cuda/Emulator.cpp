@@ -148,7 +148,7 @@ std::string argumentText(const LaunchArgument &a, const Launch &launch, ArrayRef
   unsigned bits = std::max(8u, element.getIntOrFloatBitWidth());
   bool nibbles = b.getPacking() == "check_nibble32";
   if (nibbles) bits = 8;
-  std::string stored = nibbles ? "u8" : storageType(element), count = sizeText(b.getBytes().dims()[0]);
+  std::string stored = nibbles ? "u8" : storageType(a.stored), count = sizeText(b.getBytes().dims()[0]);
   if (bits > 8) count += " / " + std::to_string(bits / 8);
   auto operands = llvm::count_if(launch.arguments, [](auto &o) { return o.buffer >= 0 && !o.written; });
   std::string name = (a.written ? "y" : "x") + std::to_string(a.written ? a.position - operands : a.position);

@@ -17,7 +17,9 @@ struct Target {
 
 class KernelPrinter {
 public:
-  KernelPrinter(mlir::func::FuncOp function, llvm::ArrayRef<std::string> nodes, Precision precision, int64_t splitChecksAbove);
+  /// `name`: of the kernel in its text; `stored`: element types of its buffers, operands then results.
+  KernelPrinter(mlir::func::FuncOp function, std::string name, llvm::ArrayRef<std::string> nodes,
+                llvm::ArrayRef<mlir::Type> stored, Precision precision, int64_t splitChecksAbove);
   llvm::Expected<std::vector<KernelText>> print();
 
 private:
@@ -35,6 +37,8 @@ private:
   void append(Printer &p);
   bool row(Printer &p);
   bool dependsOnRoot(mlir::Value v, mlir::Operation *root);
+  /// The text reads these operands of the body's root in order to round them: noted unless something else reads them, too.
+  void notesRounded(mlir::ValueRange values);
   /// Symbols that the text uses, in the plan's spelling.
   void collectSymbols();
   /// The whole .cu of one launch.

@@ -13,16 +13,26 @@
 namespace tare::cuda {
 
 /// What products of GEMMs and attentions are computed from (--precision). F32: f32 on CUDA cores. F16, BF16: operands
-/// rounded on their way into shared memory, tensor cores, sums and softmax state in f32. Buffers are the plan's in every
-/// case, so that an engine for several targets has one plan and stores its weights once.
+/// rounded on their way into shared memory or where they are made (Storage.h), tensor cores, sums and softmax state in
+/// f32. Buffers are the plan's in every case, so that an engine for several targets has one plan and stores its weights
+/// once.
 enum class Precision { F32, F16, BF16 };
 /// Nothing for another word than f32, f16 and bf16.
 std::optional<Precision> precisionOf(llvm::StringRef name);
+
+/// Whether activations that are only read to be rounded are stored rounded (Storage.h), or as the plan says. Results are
+/// the same in every bit; a test shows it.
+enum class Storage { Rounded, AsPlanned };
 
 /// One launch. A step is one text, or two (in this order) when the rows of its fidelity check are evaluated by a launch of
 /// their own: both have the step's function and buffers, and behind them its scratch buffer.
 struct KernelText {
   mlir::func::FuncOp function;      ///< whose body it is
+  std::vector<unsigned> steps;      ///< numbers of the dispatches that run it; steps of one function whose buffers are
+                                    ///< stored in different types have different texts
+  std::vector<mlir::Type> stored;   ///< element types of their buffers, operands then results
+  std::vector<unsigned> rounded;    ///< operands that the text reads in order to round them, and for nothing else
+  bool evaluates = false;           ///< the first of two: it writes the scratch buffer
   std::string name, text;           ///< of the kernel; the whole .cu file
   Dim grid[3] = {1, 1, 1};          ///< blocks; 128 threads each
   int64_t sharedBytes = 0;          ///< dynamic shared memory of a block
@@ -41,7 +51,8 @@ constexpr int64_t kSplitChecksAbove = 2048;
 /// All kernels of the program. The scratch memory that they need becomes buffers of the program, named in the attribute
 /// plan::kCudaScratchAttr of the dispatches (a second call finds them there).
 llvm::Expected<std::vector<KernelText>> printKernels(mlir::ModuleOp planned, Precision precision = Precision::F32,
-                                                     int64_t splitChecksAbove = kSplitChecksAbove);
+                                                     int64_t splitChecksAbove = kSplitChecksAbove,
+                                                     Storage storage = Storage::Rounded);
 
 /// All texts as the engine keeps them: before each, a line "//==== NAME".
 std::string sourceSection(const std::vector<KernelText> &kernels);

@@ -15,6 +15,7 @@ struct LaunchArgument {
   unsigned position = 0; ///< Buffer, Check: in the step's list, operands then results
   int64_t buffer = -1;   ///< the same as an index of the program's buffers
   mlir::Type type;       ///< the tensor that the kernel sees there
+  mlir::Type stored;     ///< its element type in device memory
   bool written = false;  ///< a result
   tare::Dim dim;         ///< Dim: a size of the run
 };

@@ -29,7 +29,8 @@ bool KernelPrinter::attention(Printer &p) {
   bool tensorCores = precision != Precision::F32 && *width == *valueWidth && *width % 16 == 0 && scale != 0 &&
                      all({q, k, v}, q->element) && (q->element.isF32() || isHalf(q->element)) &&
                      (out.element.isF32() || isHalf(out.element));
-  if (!tensorCores && !all({q, k, v, &out}, Float32Type::get(root.getContext()))) return false;
+  if (!tensorCores && (!all({q, k, v}, Float32Type::get(root.getContext())) || !(out.element.isF32() || isHalf(out.element)))) return false;
+  if (tensorCores) notesRounded({root.getQ(), root.getK(), root.getV()});
   includes = {tensorCores ? "attention_mma.cuh" : "attention_f32.cuh", "scalar.cuh"};
   wide = *width > 80 || *valueWidth > (tensorCores ? 80 : 64) || (!tensorCores && *width > 64);
   roomy = !wide && (tensorCores || *width > 32 || *valueWidth > 32);

@@ -79,6 +79,7 @@ bool KernelPrinter::gemm(Printer &p) {
   Dim rows = elementCount(ArrayRef<Dim>(lhs).drop_back()), columns = dims.back();
   kernel.grid[0] = Dim::floorDiv(columns + 63, 64), kernel.grid[1] = Dim::floorDiv(rows + 63, 64);
   int64_t width = w.element.getIntOrFloatBitWidth() / 8;
+  if (tensorCores) notesRounded(root.getLhs());
   kernel.sharedBytes = tensorCores ? 2 * 2 * (64 * 32 + 32 * 72) : 2 * (64 * 16 * 4 + 16 * 64 * width);
   if (block.getOps<graph::FidelityCheckOp>().empty()) // a checked one has its own
     p.line("static_assert(" + (tensorCores ? "GemmMma::kSharedBytes"

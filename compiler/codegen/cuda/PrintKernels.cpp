@@ -1,9 +1,8 @@
-// What all kinds of groups share, rows and loops (KernelPrinter.h); all kernels of a program. Group kinds without a tile of
-// their own are one thread per element, or one warp where rows are summed up.
+// What all kinds of groups share, rows and loops (KernelPrinter.h). Group kinds without a tile of their own are one thread
+// per element, or one warp where rows are summed up.
 #include "compiler/codegen/IndexWalk.h"
 #include "compiler/codegen/cuda/KernelPrinter.h"
 #include "compiler/graph/Failure.h"
-#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include <set>
 
@@ -11,18 +10,21 @@ using namespace mlir;
 
 namespace tare::cuda {
 
-KernelPrinter::KernelPrinter(func::FuncOp function, ArrayRef<std::string> nodes, Precision precision, int64_t splitChecksAbove)
+KernelPrinter::KernelPrinter(func::FuncOp function, std::string name, ArrayRef<std::string> nodes, ArrayRef<Type> stored,
+                             Precision precision, int64_t splitChecksAbove)
     : function(function), block(function.front()),
       kind(function->getAttrOfType<StringAttr>(plan::kKindAttr).getValue()), nodes(nodes), precision(precision),
       splitChecksAbove(splitChecksAbove) {
-  kernel.function = function, kernel.name = function.getSymName().str(), kernel.gathers = gathers(function);
+  kernel.function = function, kernel.name = std::move(name), kernel.gathers = gathers(function);
+  kernel.stored = stored;
+  size_t position = 0; // of the next buffer in `stored`
   auto memoryOf = [&](Value value, const std::string &name, Attribute packing, Attribute pitch) {
     auto physical = dyn_cast_if_present<graph::DimsAttr>(pitch);
     auto packed = dyn_cast_if_present<StringAttr>(packing);
     if (physical)
       for (auto [p, l] : llvm::zip(physical.dims(), graph::dimsOf(value)))
         kernel.capacities += !(p == l);
-    return Memory{name, elementType(value), physical ? physical.dims() : graph::dimsOf(value),
+    return Memory{name, stored[position++], physical ? physical.dims() : graph::dimsOf(value),
                   packed ? packed.str() : "raw"};
   };
   for (BlockArgument a : block.getArguments()) {
@@ -59,7 +61,7 @@ llvm::Expected<std::vector<KernelText>> KernelPrinter::print() {
   std::vector<KernelText> texts;
   if (!evaluation.empty()) {
     KernelText first = kernel;
-    first.name += "_evaluate", first.sharedBytes = 0;
+    first.name += "_evaluate", first.sharedBytes = 0, first.evaluates = true;
     first.grid[0] = evaluationBlocks, first.grid[1] = 1;
     finish(first, evaluation, "TARE_WIDE_KERNEL");
     texts.push_back(std::move(first));
@@ -74,6 +76,16 @@ Printer KernelPrinter::printer(unsigned depth) {
   for (auto [argument, m] : llvm::zip(block.getArguments(), operands))
     p.memory[argument] = m;
   return p;
+}
+
+void KernelPrinter::notesRounded(ValueRange values) {
+  std::vector<unsigned> positions;
+  for (Value v : values) {
+    auto argument = cast<BlockArgument>(v);
+    if (llvm::range_size(argument.getUses()) != llvm::count(values, v)) return;
+    positions.push_back(argument.getArgNumber());
+  }
+  kernel.rounded = std::move(positions);
 }
 
 llvm::Error KernelPrinter::missing(Operation &op) {
@@ -292,69 +304,6 @@ void KernelPrinter::finish(KernelText &text, const std::string &body, StringRef 
       fill("@QUALIFIER@", qualifier.str());
   fill("@PARAMETERS@", llvm::join(parameters, ", ")), fill("@NAME@", text.name), fill("@KIND@", kind.str()),
       fill("@BODY@", body);
-}
-std::optional<Precision> precisionOf(StringRef name) {
-  if (name == "f32") return Precision::F32;
-  if (name == "f16") return Precision::F16;
-  if (name == "bf16") return Precision::BF16;
-  return std::nullopt;
-}
-
-/// Gives every dispatch of the kernel a scratch buffer, unless it has one.
-static void addScratch(ModuleOp planned, KernelText &text) {
-  plan::ProgramOp program = *planned.getOps<plan::ProgramOp>().begin();
-  OpBuilder b(planned.getContext());
-  int64_t number = 0;
-  for (auto step : program.getBody().getOps<plan::DispatchOp>()) {
-    int64_t own = number++;
-    if (step.getKernel() != text.function.getSymName() || step->hasAttr(plan::kCudaScratchAttr)) continue;
-    SmallVector<plan::BufferOp> buffers(program.getBody().getOps<plan::BufferOp>());
-    b.setInsertionPointAfter(buffers.back());
-    auto type = RankedTensorType::get({ShapedType::kDynamic}, b.getF32Type());
-    b.create<plan::BufferOp>(step.getLoc(), "arena", "check distances", type,
-                             graph::DimsAttr::get(planned.getContext(), text.scratch), -1, own, own, "raw",
-                             graph::DimsAttr(), ElementsAttr());
-    step->setAttr(plan::kCudaScratchAttr, b.getI64IntegerAttr(static_cast<int64_t>(buffers.size())));
-  }
-}
-
-/// A node's name is the model's: in a comment it must neither end the line nor show anything but itself. Out: control
-/// characters, backslashes, trigraphs and characters that turn the reading direction or break lines are '_'.
-static std::string commentText(StringRef name) {
-  std::string text;
-  for (size_t i = 0; i < name.size();) {
-    StringRef rest = name.substr(i);
-    unsigned char c = rest[0];
-    bool hidden = false;
-    for (StringRef mark : {"\u200e", "\u200f", "\u2028", "\u2029", "\u202a", "\u202b", "\u202c", "\u202d", "\u202e", "\u2066",
-                           "\u2067", "\u2068", "\u2069"})
-      hidden |= rest.starts_with(mark);
-    bool odd = c < 32 || c == 127 || c == '\\' || (c == '?' && rest.starts_with("??/"));
-    text += hidden || odd ? '_' : rest[0];
-    i += hidden ? 3 : 1;
-  }
-  return text;
-}
-
-llvm::Expected<std::vector<KernelText>> printKernels(ModuleOp planned, Precision precision,
-                                                     int64_t splitChecksAbove) {
-  llvm::MapVector<StringRef, std::vector<std::string>> uses;
-  for (auto program : planned.getOps<plan::ProgramOp>())
-    for (auto step : program.getBody().getOps<plan::DispatchOp>()) {
-      uses[step.getKernel()].push_back(commentText(graph::nodeName(step.getLoc())));
-    }
-  std::vector<KernelText> kernels;
-  for (auto &[name, nodes] : uses) {
-    auto function = planned.lookupSymbol<func::FuncOp>(name);
-    if (!function) return fail(ExitCode::Internal, ("the plan calls a kernel that is not there: " + name).str());
-    auto text = KernelPrinter(function, nodes, precision, splitChecksAbove).print();
-    if (!text) return text.takeError();
-    for (auto &one : *text) {
-      if (&one == &text->back() && !one.scratch.isConstant(0)) addScratch(planned, one);
-      kernels.push_back(std::move(one));
-    }
-  }
-  return kernels;
 }
 
 } // namespace tare::cuda
