@@ -1,7 +1,6 @@
 // The cache key of a compile (spec 12, bugs B51). In: a request and the files its import read. Out: a hex digest that changes exactly when the engine's bytes
 // may: tool and LLVM version, flags, targets, and the bytes of model, external data, rules, calibration. Directories, time and threads are not in it.
 #include "passes/Pipeline.h"
-#include "tools/tare/CompileCuda.h"
 #include "tools/tare/Driver.h"
 #include "tools/tare/OutputFile.h"
 #include "tools/tare/Version.h"
@@ -49,7 +48,7 @@ static std::vector<std::string> filesOf(const std::string &path) {
   return files;
 }
 
-llvm::Expected<std::string> cacheKey(const CompileRequest &request, const std::vector<std::string> &filesRead) {
+llvm::Expected<std::string> cacheKey(const CompileRequest &request, const std::vector<std::string> &filesRead, const std::string &cudaCompilers) {
   llvm::SHA256 hash;
   // Every part with its length, so that two lists of parts never read as one another.
   auto add = [&](llvm::StringRef part) {
@@ -61,11 +60,7 @@ llvm::Expected<std::string> cacheKey(const CompileRequest &request, const std::v
   for (auto *texts : {&request.options.keep, &request.options.only}) // once more as bytes: what is no UTF-8 looks alike in JSON
     for (auto &text : *texts) add(text);
   add(request.options.loss);
-  if (!cudaArchitectures(request.options).empty()) {
-    auto compiler = cudaCompiler();
-    if (!compiler) return compiler.takeError();
-    add(*compiler);
-  }
+  if (!cudaCompilers.empty()) add(cudaCompilers);
   std::set<std::string> files(filesRead.begin(), filesRead.end());
   for (auto &path : {request.options.rulesFile, request.options.calibration})
     if (!path.empty())

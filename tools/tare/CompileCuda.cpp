@@ -1,5 +1,7 @@
 // Texts, images, report (CompileCuda.h). The printer works on the planned module before any target adds to it.
 #include "tools/tare/CompileCuda.h"
+#include "compiler/codegen/cuda/Emulator.h"
+#include "compiler/report/Writers.h"
 #include "tools/tare/Progress.h"
 #include <fmt/format.h>
 
@@ -35,13 +37,29 @@ static report::Cuda reportOf(const cuda::Program &program) {
   return r;
 }
 
-llvm::Error compileCuda(ImportedModel &model, const CompileOptions &options, const std::string &cacheFolder,
-                        Compiled &compiled, Console &console, Progress *progress) {
-  std::vector<std::string> architectures = cudaArchitectures(options);
-  if (architectures.empty()) return llvm::Error::success();
-  if (progress) progress->stage(7);
-  auto toolkit = cuda::findToolkit();
+llvm::Expected<std::unique_ptr<cuda::Toolkit>> findCudaCompiler(const CompileOptions &options, Console &console) {
+  std::vector<std::string> architectures = cudaArchitectures(options), passedOver;
+  if (architectures.empty()) return nullptr;
+  auto toolkit = cuda::findToolkit(passedOver);
   if (!toolkit) return toolkit.takeError();
+  if (auto images = cuda::imagesFor(architectures, **toolkit); !images) return images.takeError();
+  for (auto &why : passedOver)
+    console.warn(report::escapeTerminal(why) + "; " + (*toolkit)->name + " compiles instead");
+  return toolkit;
+}
+
+llvm::Expected<std::string> cudaCompilers(const CompileOptions &options, const cuda::Toolkit *toolkit) {
+  std::string identity = toolkit ? toolkit->identity : "";
+  if (!llvm::is_contained(options.levels, cuda::kEmulatorLevel) && !llvm::is_contained(options.levels, cuda::kEmulatorStatsLevel)) return identity;
+  auto emulator = cuda::emulatorCompiler();
+  if (!emulator) return emulator.takeError();
+  return identity + " emulator: " + emulator->version;
+}
+
+llvm::Error compileCuda(ImportedModel &model, const CompileOptions &options, const cuda::Toolkit &toolkit,
+                        const std::string &cacheFolder, Compiled &compiled, Console &console, Progress *progress) {
+  std::vector<std::string> architectures = cudaArchitectures(options);
+  if (progress) progress->stage(7);
   auto kernels = cuda::printKernels(*model.module, cuda::precisionOf(options.precision).value_or(cuda::Precision::F32));
   if (!kernels) return kernels.takeError();
   cuda::Program program;
@@ -49,7 +67,7 @@ llvm::Error compileCuda(ImportedModel &model, const CompileOptions &options, con
   cuda::ImageOptions how;
   how.threads = options.threads, how.cacheFolder = cacheFolder;
   if (progress) how.working = [progress](const std::string &what) { progress->working(what); };
-  if (auto error = cuda::compileImages(program, architectures, **toolkit, how)) return error;
+  if (auto error = cuda::compileImages(program, architectures, toolkit, how)) return error;
   for (auto &warning : program.warnings) {
     console.warn(warning);
     compiled.report.warnings.push_back(warning);
@@ -60,12 +78,6 @@ llvm::Error compileCuda(ImportedModel &model, const CompileOptions &options, con
   compiled.report.cuda = reportOf(program);
   compiled.cuda = std::move(program);
   return llvm::Error::success();
-}
-
-llvm::Expected<std::string> cudaCompiler() {
-  auto toolkit = cuda::findToolkit();
-  if (!toolkit) return toolkit.takeError();
-  return (*toolkit)->identity;
 }
 
 } // namespace tare::cli

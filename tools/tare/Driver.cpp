@@ -152,9 +152,18 @@ llvm::Expected<ExitCode> runCompile(const CompileRequest &request, Console &cons
   if (auto error = keepsInputs(request, model->files)) return error;
   if (!request.emitOnnx.empty() && model->format != "onnx")
     return usage("--emit-onnx writes the source graph, and this source is a Hugging Face folder").inFile(request.options.model).withHint("leave it out, or export the model to ONNX first");
+  const bool makesEngine = !request.checkOnly && !(request.stopAfter && request.options.stopAfter < Phase::Engine);
+  std::unique_ptr<cuda::Toolkit> toolkit;
+  if (makesEngine || request.printCacheKey) { // first: without it all the work would be for nothing
+    auto found = findCudaCompiler(request.options, console);
+    if (!found) return found.takeError();
+    toolkit = std::move(*found);
+  }
   std::string key;
-  if (request.printCacheKey || !request.cacheDir.empty()) {
-    auto computed = cacheKey(request, model->files);
+  if (request.printCacheKey || (makesEngine && !request.cacheDir.empty())) {
+    auto compilers = cudaCompilers(request.options, toolkit.get());
+    if (!compilers) return compilers.takeError();
+    auto computed = cacheKey(request, model->files, *compilers);
     if (!computed) return computed.takeError();
     key = *computed;
   }
@@ -179,8 +188,8 @@ llvm::Expected<ExitCode> runCompile(const CompileRequest &request, Console &cons
     return ExitCode::Ok;
   }
   // Before the reports, which say what the kernels take; a gate that fails anyway saves the time.
-  if (bool gated = llvm::errorToBool(checkFailOn(request, compiled->report)); !gated && !request.checkOnly)
-    if (auto error = compileCuda(*model, request.options, request.cacheDir, *compiled, console, &progress)) return error;
+  if (bool gated = llvm::errorToBool(checkFailOn(request, compiled->report)); !gated && toolkit && !request.checkOnly)
+    if (auto error = compileCuda(*model, request.options, *toolkit, request.cacheDir, *compiled, console, &progress)) return error;
   if (auto error = writeAll(request, *compiled, model->files)) return error;
   if (auto error = checkFailOn(request, compiled->report)) {
     Failure failure = failureOf(std::move(error));

@@ -19,8 +19,9 @@ void printSummary(Console &console, const CompileRequest &request, const report:
 /// The failure of --fail-on, or success.
 llvm::Error checkFailOn(const CompileRequest &request, const report::Report &report);
 
-/// CacheKey.cpp: SHA-256 (hex) over tool version, flags, target and the bytes of every file in `filesRead` (names without directories), rules and calibration.
-llvm::Expected<std::string> cacheKey(const CompileRequest &request, const std::vector<std::string> &filesRead);
+/// CacheKey.cpp: SHA-256 (hex) over tool version, flags, target and the bytes of every file in `filesRead` (names without directories), rules and calibration,
+/// and what compiles CUDA kernels (CompileCuda.h), empty when nothing does.
+llvm::Expected<std::string> cacheKey(const CompileRequest &request, const std::vector<std::string> &filesRead, const std::string &cudaCompilers);
 /// The flags that decide an engine's bytes: part of the key and of the provenance.
 nlohmann::ordered_json engineFlags(const CompileOptions &options);
 

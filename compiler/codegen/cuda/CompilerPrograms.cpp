@@ -5,6 +5,8 @@
 #include "compiler/codegen/cuda/Toolkit.h"
 #include "compiler/graph/Failure.h"
 #include "compiler/graph/TemporaryFolder.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallString.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -15,129 +17,144 @@
 namespace tare::cuda {
 namespace {
 
+std::string contentsOf(const std::string &file) {
+  auto bytes = llvm::MemoryBuffer::getFile(file, /*IsText=*/false, /*RequiresNullTerminator=*/false);
+  return bytes ? (*bytes)->getBuffer().str() : "";
+}
+
 class Program : public Toolkit {
 public:
-  std::string path;
   std::vector<std::string> flags;
-  virtual std::vector<std::string> target(llvm::StringRef architecture) const = 0;
 
-  llvm::Expected<Outcome> compile(llvm::StringRef, llvm::StringRef text, llvm::StringRef architecture) const override {
-    auto folder = TemporaryFolder::create("cuda");
-    if (!folder) return folder.takeError();
-    auto source = folder->write("kernel.cu", text);
+protected:
+  /// Runs it on `text` in `folder`; the result is kernel.out there. Out: good and log.
+  llvm::Expected<Outcome> run(const TemporaryFolder &folder, llvm::StringRef text,
+                              llvm::ArrayRef<std::string> target) const {
+    auto source = folder.write("kernel.cu", text);
     if (!source) return source.takeError();
-    const std::string result = folder->path("kernel.out");
     std::vector<std::string> arguments(flags);
-    for (auto &word : target(architecture))
+    arguments.insert(arguments.end(), target.begin(), target.end());
+    for (auto &word : {*source, std::string("-o"), folder.path("kernel.out")})
       arguments.push_back(word);
-    for (auto &word : {*source, std::string("-o"), result})
-      arguments.push_back(word);
-    auto run = runProgram(path, arguments, folder->path());
+    auto run = runProgram(place, arguments, folder.path());
     if (!run) return run.takeError();
     Outcome outcome;
+    outcome.good = run->status == 0;
     outcome.log = std::move(run->output);
-    if (run->status != 0) {
-      if (outcome.log.empty()) outcome.log = "status " + std::to_string(run->status);
-      return outcome;
-    }
-    auto bytes = llvm::MemoryBuffer::getFile(result, /*IsText=*/false, /*RequiresNullTerminator=*/false);
-    outcome.good = bytes && (*bytes)->getBufferSize() > 0;
-    if (outcome.good)
-      outcome.bytes = (*bytes)->getBuffer().str();
-    else
-      outcome.log += "the compiler left no result";
+    if (!outcome.good && outcome.log.empty()) outcome.log = "status " + std::to_string(run->status);
     return outcome;
   }
 };
 
 class Nvcc : public Program {
 public:
-  std::vector<std::string> target(llvm::StringRef architecture) const override {
-    return {"-arch=" + architecture.str(), architecture.starts_with("sm_") ? "-cubin" : "-ptx"};
+  /// The cubin; the PTX that it is assembled from is kept beside it.
+  llvm::Expected<Outcome> compile(llvm::StringRef, llvm::StringRef text, llvm::StringRef architecture) const override {
+    auto folder = TemporaryFolder::create("cuda");
+    if (!folder) return folder.takeError();
+    auto outcome =
+        run(*folder, text, {"-arch=" + architecture.str(), "-cubin", "--keep", "--keep-dir=" + folder->path()});
+    if (!outcome || !outcome->good) return outcome;
+    outcome->cubin = contentsOf(folder->path("kernel.out"));
+    outcome->ptx = contentsOf(folder->path("kernel.ptx"));
+    return outcome;
   }
 };
 
 class Clang : public Program {
 public:
-  std::vector<std::string> target(llvm::StringRef architecture) const override {
+  llvm::Expected<Outcome> compile(llvm::StringRef, llvm::StringRef text, llvm::StringRef architecture) const override {
+    auto folder = TemporaryFolder::create("cuda");
+    if (!folder) return folder.takeError();
     // The oldest PTX version that has the architecture, so that old drivers take it; not what a CUDA installation
     // nearby suggests.
     bool hopper = architectureNumber(architecture) >= 90;
-    return {hopper ? "--cuda-gpu-arch=sm_90" : "--cuda-gpu-arch=sm_80",
-            hopper ? "--cuda-feature=+ptx78" : "--cuda-feature=+ptx70"};
-  }
-  llvm::Expected<Outcome> compile(llvm::StringRef kernel, llvm::StringRef text,
-                                  llvm::StringRef architecture) const override {
-    return Program::compile(kernel, (kernelSource("kernels/cuda/clang.cuh") + "\n" + text).str(), architecture);
+    auto outcome = run(*folder, (kernelSource("kernels/cuda/clang.cuh") + "\n" + text).str(),
+                       {hopper ? "--cuda-gpu-arch=sm_90" : "--cuda-gpu-arch=sm_80",
+                        hopper ? "--cuda-feature=+ptx78" : "--cuda-feature=+ptx70"});
+    if (outcome && outcome->good) outcome->ptx = contentsOf(folder->path("kernel.out"));
+    return outcome;
   }
 };
 
-/// The program that an environment variable names, else the first that PATH and `folders` have; "" when there is none.
-llvm::Expected<std::string> locate(const char *variable, const char *name, const std::vector<std::string> &folders) {
-  const char *own = std::getenv(variable);
-  if (own && llvm::StringRef(own) == "none") return "";
-  if (own && *own) {
-    auto found = llvm::sys::findProgramByName(own);
-    if (found && llvm::sys::fs::can_execute(*found)) return *found;
-    return fail(ExitCode::Environment, std::string("the compiler that ") + variable + " names is not there")
-        .inFile(own)
-        .withHint(std::string("name ") + name + " of an installation, or \"none\" to do without");
-  }
-  auto found = llvm::sys::findProgramByName(name);
+/// The programs of that name in PATH and in `folders`, each file once.
+std::vector<std::string> programs(const char *name, const std::vector<std::string> &folders) {
+  std::vector<std::string> paths, files;
   std::vector<llvm::StringRef> places(folders.begin(), folders.end());
-  if (!found) found = llvm::sys::findProgramByName(name, places);
-  return found ? *found : "";
+  auto add = [&](llvm::ErrorOr<std::string> found) {
+    llvm::SmallString<128> file;
+    if (!found || llvm::sys::fs::real_path(*found, file) || llvm::is_contained(files, file.str())) return;
+    paths.push_back(*found), files.push_back(file.str().str());
+  };
+  add(llvm::sys::findProgramByName(name));
+  for (auto &place : places)
+    add(llvm::sys::findProgramByName(name, place));
+  return paths;
+}
+/// A file by a name that may lack its folder; "" when it cannot be run.
+std::string runnable(const std::string &name) {
+  auto found = llvm::sys::findProgramByName(name);
+  return found && llvm::sys::fs::can_execute(*found) ? *found : "";
 }
 llvm::Error broken(const char *name, const std::string &path, const ProgramRun &run) {
+  std::string said = llvm::StringRef(run.output).trim().split('\n').first.str();
   return fail(ExitCode::Environment, std::string(name) + " does not say its version (status " +
-                                         std::to_string(run.status) +
-                                         "): " + llvm::StringRef(run.output).trim().split('\n').first.str())
+                                         std::to_string(run.status) + ")" + (said.empty() ? "" : ": " + said))
       .inFile(path)
       .withHint(std::string("repair the installation, or set TARE_") +
                 (llvm::StringRef(name) == "nvcc" ? "NVCC" : "CLANG") + "=none to do without");
 }
-} // namespace
 
-llvm::Expected<std::unique_ptr<Toolkit>> findNvcc() {
+std::vector<std::string> nvccPlaces() {
   std::vector<std::string> folders;
   for (auto &folder : cudaFolders())
     folders.push_back(folder + "/bin");
-  auto path = locate("TARE_NVCC", "nvcc", folders);
-  if (!path) return path.takeError();
-  if (path->empty()) return nullptr;
-  auto version = runProgram(*path, {"--version"});
+  return programs("nvcc", folders);
+}
+std::vector<std::string> clangPlaces() { return programs("clang-19", {"/usr/lib/llvm-19/bin", "/usr/bin"}); }
+
+llvm::Expected<std::unique_ptr<Toolkit>> takeNvcc(const std::string &place) {
+  std::string path = runnable(place);
+  if (path.empty()) return nullptr;
+  auto version = askProgram(path, "--version");
   if (!version) return version.takeError();
   llvm::SmallVector<llvm::StringRef> number;
   if (version->status != 0 || !llvm::Regex("release ([0-9.]+)").match(version->output, &number))
-    return broken("nvcc", *path, *version);
+    return broken("nvcc", path, *version);
   auto toolkit = std::make_unique<Nvcc>();
   toolkit->name = "nvcc " + number[1].str();
-  auto list = runProgram(*path, {"--list-gpu-arch"}); // since CUDA 11.0
+  auto list = askProgram(path, "--list-gpu-arch"); // since CUDA 11.0
   if (!list) return list.takeError();
   llvm::SmallVector<llvm::StringRef> lines;
   llvm::StringRef(list->output).split(lines, '\n');
   for (auto line : lines)
     if (line.trim().starts_with("compute_"))
       toolkit->known.push_back("sm_" + std::to_string(architectureNumber(line.trim())));
-  if (list->status != 0 || toolkit->known.empty()) return broken("nvcc", *path, *list);
-  toolkit->path = *path;
+  if (list->status != 0 || toolkit->known.empty()) return broken("nvcc", path, *list);
+  toolkit->place = path;
   toolkit->flags = {"-std=c++17", "-w", "-Xptxas", "-v"};
   toolkit->identity = version->output + " " + llvm::join(toolkit->flags, " ");
   return toolkit;
 }
 
-llvm::Expected<std::unique_ptr<Toolkit>> findClang() {
-  auto path = locate("TARE_CLANG", "clang-19", {"/usr/lib/llvm-19/bin"});
-  if (!path) return path.takeError();
-  if (path->empty()) return nullptr;
-  auto version = runProgram(*path, {"--version"});
+llvm::Expected<ClangProgram> takeClangProgram(const std::string &place) {
+  std::string path = runnable(place);
+  if (path.empty()) return ClangProgram{};
+  auto version = askProgram(path, "--version");
   if (!version) return version.takeError();
   llvm::SmallVector<llvm::StringRef> number;
-  if (version->status != 0 || !llvm::Regex("version ([0-9.]+)").match(version->output, &number))
-    return broken("clang-19", *path, *version);
+  if (version->status != 0 || !llvm::Regex("clang version ([0-9.]+)").match(version->output, &number))
+    return broken("clang-19", path, *version);
+  return ClangProgram{path, number[1].str(), llvm::StringRef(version->output).split('\n').first.str()};
+}
+
+llvm::Expected<std::unique_ptr<Toolkit>> takeClang(const std::string &place) {
+  auto program = takeClangProgram(place);
+  if (!program) return program.takeError();
+  if (program->path.empty()) return nullptr;
   auto toolkit = std::make_unique<Clang>();
-  toolkit->name = "clang " + number[1].str();
-  toolkit->path = *path;
+  toolkit->name = "clang " + program->number;
+  toolkit->place = program->path;
   toolkit->flags = {"-x",
                     "cuda",
                     "-std=c++17",
@@ -149,9 +166,25 @@ llvm::Expected<std::unique_ptr<Toolkit>> findClang() {
                     "-fno-ident",
                     "-w",
                     "-S"};
-  toolkit->identity = llvm::StringRef(version->output).split('\n').first.str() + " " + llvm::join(toolkit->flags, " ") +
-                      " " + kernelSource("kernels/cuda/clang.cuh").str();
+  toolkit->identity = program->version + " " + llvm::join(toolkit->flags, " ") + " " + kernelSource("kernels/cuda/clang.cuh").str();
   return toolkit;
+}
+} // namespace
+
+Compiler nvccCompiler() { return {"TARE_NVCC", nvccPlaces, takeNvcc}; }
+Compiler clangCompiler() { return {"TARE_CLANG", clangPlaces, takeClang}; }
+
+llvm::Expected<ClangProgram> findClangProgram() {
+  const char *own = std::getenv("TARE_CLANG");
+  if (own && llvm::StringRef(own) == "none") return ClangProgram{};
+  if (own && *own) {
+    auto named = takeClangProgram(own);
+    if (!named || !named->path.empty()) return named;
+    return fail(ExitCode::Environment, "the compiler that TARE_CLANG names is not there").inFile(own);
+  }
+  auto places = clangPlaces();
+  if (places.empty()) return ClangProgram{};
+  return takeClangProgram(places.front());
 }
 
 } // namespace tare::cuda

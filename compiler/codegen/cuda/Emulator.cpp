@@ -5,7 +5,6 @@
 #include "compiler/codegen/cpu/FlatLink.h"
 #include "compiler/codegen/cuda/Launches.h"
 #include "compiler/codegen/cuda/Printer.h"
-#include "compiler/codegen/cuda/Toolkit.h"
 #include "compiler/graph/Failure.h"
 #include "compiler/graph/TemporaryFolder.h"
 #include "llvm/ADT/StringExtras.h"
@@ -225,15 +224,19 @@ std::string emulatorText(ModuleOp planned, const std::vector<KernelText> &kernel
   return text;
 }
 
+llvm::Expected<ClangProgram> emulatorCompiler() {
+  constexpr char hint[] = "install it (Debian: apt install clang-19; TARE_CLANG names another one), or leave cuda-emu out of --target";
+  auto compiler = findClangProgram();
+  if (compiler && !compiler->path.empty()) return compiler;
+  if (compiler) return fail(ExitCode::Environment, "the target cuda-emu needs clang-19, and there is none").withHint(hint);
+  Failure why(ExitCode::Environment, "");
+  llvm::handleAllErrors(compiler.takeError(), [&](const Failure &failure) { why = failure; });
+  return llvm::make_error<Failure>(why.withHint(hint));
+}
+
 llvm::Expected<CodeSection> compileForEmulator(ModuleOp planned, const std::vector<KernelText> &kernels, bool stats) {
-  const char *own = getenv("TARE_CLANG"); // another name or place of the compiler
-  auto compiler = llvm::sys::findProgramByName(own ? own : "clang-19");
-  if (!compiler && !own) compiler = llvm::sys::findProgramByName("clang-19", {"/usr/lib/llvm-19/bin", "/usr/bin"});
-  if (!compiler || !llvm::sys::fs::can_execute(*compiler))
-    return fail(ExitCode::Environment,
-                std::string("the target cuda-emu needs ") +
-                    (own ? "the compiler that TARE_CLANG names, and there is none" : "clang-19, which is not in PATH"))
-        .withHint("install it (Debian: apt install clang-19), or leave cuda-emu out of --target");
+  auto compiler = emulatorCompiler();
+  if (!compiler) return compiler.takeError();
   int64_t memory = addEmulatorMemory(planned, kernels, stats);
   std::string text = flatten(emulatorText(planned, kernels, memory, stats));
   auto folder = TemporaryFolder::create("cuda");
@@ -241,7 +244,7 @@ llvm::Expected<CodeSection> compileForEmulator(ModuleOp planned, const std::vect
   auto source = folder->write("kernels.cpp", text);
   if (!source) return source.takeError();
   const std::string object = folder->path("kernels.o");
-  auto run = runProgram(*compiler, {"-x", "c++", "-std=c++20", "-O2", "-march=x86-64-v3", "-ffreestanding", "-fPIC",
+  auto run = runProgram(compiler->path, {"-x", "c++", "-std=c++20", "-O2", "-march=x86-64-v3", "-ffreestanding", "-fPIC",
                                     "-fvisibility=hidden", "-fno-exceptions", "-fno-rtti", "-fno-stack-protector",
                                     "-fno-asynchronous-unwind-tables", "-fno-unwind-tables", "-fno-threadsafe-statics",
                                     "-fno-strict-aliasing", "-fwrapv", "-ffp-contract=on", "-fno-math-errno",
@@ -257,7 +260,8 @@ llvm::Expected<CodeSection> compileForEmulator(ModuleOp planned, const std::vect
                   "; with clang-19 of LLVM 19.1 this is a bug: please report them");
   }
   auto bytes = llvm::MemoryBuffer::getFile(object, /*IsText=*/false, /*RequiresNullTerminator=*/false);
-  if (!bytes) return fail(ExitCode::Io, "cannot read: " + bytes.getError().message()).inFile(object);
+  if (!bytes || !isImage((*bytes)->getBuffer(), "sm_", ""))
+    return fail(ExitCode::Environment, "clang-19 succeeded and left no object code").inFile(compiler->path).withHint("repair the installation, or name another clang-19 with TARE_CLANG");
   return linkFlat((*bytes)->getBuffer(), "cuda-emu");
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 #include "compiler/codegen/cpu/Backend.h"
 #include "compiler/codegen/cuda/Kernels.h"
+#include "compiler/codegen/cuda/Toolkit.h"
 
 namespace tare::cuda {
 
@@ -17,6 +18,8 @@ int64_t addEmulatorMemory(mlir::ModuleOp planned, const std::vector<KernelText> 
 /// The one C++ file: all kernels, and `tare_entry` (runtime/code_abi.h), which launches them in order.
 std::string emulatorText(mlir::ModuleOp planned, const std::vector<KernelText> &kernels, int64_t memory,
                          bool stats = false);
+/// clang-19, which compiles the text; exit 5 when there is none.
+llvm::Expected<ClangProgram> emulatorCompiler();
 /// Compiles it with clang-19 and links it flat. Exit 5 without a compiler, 1 when the text does not compile (it is
 /// kept, and the error says where).
 llvm::Expected<CodeSection> compileForEmulator(mlir::ModuleOp planned, const std::vector<KernelText> &kernels,

@@ -1,4 +1,4 @@
-// One task per image of a kernel, on some threads; what goes wrong is told for the first such task in order.
+// One task per kernel and architecture, on some threads; what goes wrong is told for the first such task in order.
 #include "compiler/codegen/cuda/Images.h"
 #include "compiler/codegen/cuda/CubinCache.h"
 #include "compiler/graph/Failure.h"
@@ -13,19 +13,10 @@
 namespace tare::cuda {
 namespace {
 
-/// The line of a log that says why.
-std::string reason(llvm::StringRef log) {
-  llvm::SmallVector<llvm::StringRef> lines;
-  log.split(lines, '\n', -1, false);
-  for (auto line : lines)
-    if (line.contains("error") || line.contains("fatal")) return line.trim().str();
-  return lines.empty() ? "no message" : lines.front().trim().str();
-}
-
 llvm::Error refused(const Toolkit &toolkit, const KernelText &kernel, llvm::StringRef architecture,
                     llvm::StringRef text, llvm::StringRef log) {
   auto failure = fail(ExitCode::Environment, toolkit.name + " failed on the generated kernel " + kernel.name + " for " +
-                                                 architecture.str() + ": " + reason(log));
+                                                 architecture.str() + ": " + reasonIn(log));
   auto folder = TemporaryFolder::create("cuda");
   if (!folder)
     return llvm::consumeError(folder.takeError()),
@@ -34,15 +25,128 @@ llvm::Error refused(const Toolkit &toolkit, const KernelText &kernel, llvm::Stri
     llvm::consumeError(folder->write(name, bytes).takeError());
   std::string source = folder->path(kernel.name + ".cu");
   return failure.inFile(source).withHint("the text and the compiler's log are kept in " + std::move(*folder).keep() +
-                                         "; nvcc needs a host compiler (g++) in PATH; else, with a CUDA Toolkit from 11.8 on, "
-                                         "this is a bug: please report them");
+                                         "; with a CUDA Toolkit from 11.8 on this is a bug: please report them");
 }
 
-/// Cubins are ELF files, PTX names its entry.
-bool looksRight(llvm::StringRef bytes, llvm::StringRef architecture, llvm::StringRef kernel) {
-  return architecture.starts_with("sm_") ? bytes.starts_with("\x7f"
-                                                             "ELF")
-                                         : bytes.contains((".entry " + kernel).str());
+/// A kernel for one architecture: one call of the compiler, unless the cache has all that is wanted of it.
+struct Task {
+  size_t kernel;
+  std::vector<std::string> wanted; // images: a cubin's name first, then that of its PTX
+  std::vector<CachedImage> images; // of `wanted`, in the end
+  std::string log;
+  std::optional<llvm::Error> error; // of the machine, not of the text
+  bool made = false;
+};
+
+/// Does tasks, on any thread.
+class Maker {
+public:
+  Maker(const Program &program, const Toolkit &toolkit, const ImageOptions &options)
+      : program(program), toolkit(toolkit), options(options), cache(options.cacheFolder) {
+    for (auto &k : program.kernels)
+      texts.push_back(flatten("#line 1 \"" + k.name + ".cu\"\n" + k.text));
+  }
+  const std::string &text(size_t kernel) const { return texts[kernel]; }
+  std::string complaint() const { return cache.complaint(); }
+  /// False when nothing after it needs to be tried.
+  bool run(Task &task) { return reuse(task) || make(task); }
+
+private:
+  std::string keyOf(const Task &task, const std::string &image) const {
+    return CubinCache::key({texts[task.kernel], image, toolkit.identity});
+  }
+  bool reuse(Task &task) const {
+    for (auto &image : task.wanted) {
+      auto found = cache.find(keyOf(task, image));
+      if (!found) return task.images.clear(), false;
+      task.images.push_back(std::move(*found));
+    }
+    return true;
+  }
+  bool make(Task &task) {
+    const std::string &name = program.kernels[task.kernel].name;
+    if (options.working) options.working(task.wanted.front() + " " + name);
+    auto outcome = toolkit.compile(name, texts[task.kernel], task.wanted.front());
+    if (!outcome) return task.error = outcome.takeError(), false;
+    task.log = std::move(outcome->log);
+    if (!outcome->good) return false;
+    for (auto &image : task.wanted) {
+      const bool isPtx = image[0] == 'c';
+      std::string &bytes = isPtx ? outcome->ptx : outcome->cubin;
+      if (!isImage(bytes, image, name)) {
+        task.log = (bytes.empty() ? "the compiler left no result\n" : "the result is neither a cubin nor PTX of this kernel\n") + task.log;
+        return task.images.clear(), false;
+      }
+      if (isPtx) bytes.push_back('\0');
+      task.images.push_back({std::move(bytes), isPtx ? std::nullopt : parseResources(task.log, name)});
+    }
+    task.made = true;
+    for (size_t i = 0; i < task.wanted.size(); ++i)
+      cache.keep(keyOf(task, task.wanted[i]), task.images[i]);
+    return true;
+  }
+
+  const Program &program;
+  const Toolkit &toolkit;
+  const ImageOptions &options;
+  CubinCache cache;
+  std::vector<std::string> texts;
+};
+
+/// One per kernel and architecture that is compiled for, architecture by architecture. The PTX of an engine comes from
+/// the calls that make its cubins of the same architecture.
+std::vector<Task> tasksFor(llvm::ArrayRef<std::string> images, size_t kernels) {
+  std::vector<std::vector<std::string>> calls;
+  for (auto &image : images) {
+    auto cubin = llvm::find_if(calls, [&](auto &call) {
+      return architectureNumber(call.front()) == architectureNumber(image);
+    });
+    if (cubin != calls.end())
+      cubin->push_back(image);
+    else
+      calls.push_back({image});
+  }
+  std::vector<Task> tasks;
+  for (auto &call : calls)
+    for (size_t kernel = 0; kernel < kernels; ++kernel) {
+      tasks.emplace_back();
+      tasks.back().kernel = kernel, tasks.back().wanted = call;
+    }
+  return tasks;
+}
+
+void runAll(Maker &maker, std::vector<Task> &tasks, size_t threads) {
+  std::atomic<size_t> next{0};
+  std::atomic<bool> stop{false};
+  auto work = [&] {
+    for (size_t i; !stop && (i = next++) < tasks.size();)
+      if (!maker.run(tasks[i])) stop = true;
+  };
+  std::vector<std::thread> helpers;
+  for (size_t i = 1; i < std::min(threads, tasks.size()); ++i)
+    helpers.emplace_back(work);
+  work();
+  for (auto &helper : helpers)
+    helper.join();
+}
+
+/// What went wrong in the first task in order.
+llvm::Error firstError(const Maker &maker, const Program &program, const Toolkit &toolkit, std::vector<Task> &tasks) {
+  std::optional<llvm::Error> first;
+  for (Task &task : tasks) {
+    if (first && task.error)
+      llvm::consumeError(std::move(*task.error));
+    else if (task.error)
+      first = std::move(task.error);
+    else if (!first && task.images.empty() && !task.log.empty())
+      first = refused(toolkit, program.kernels[task.kernel], task.wanted.front(), maker.text(task.kernel), task.log);
+  }
+  return first ? std::move(*first) : llvm::Error::success();
+}
+
+std::string spillWarning(const KernelText &kernel, const std::string &architecture, const KernelResources &r) {
+  return kernel.name + " spills registers on " + architecture + ": " + std::to_string(r.spillStores) +
+         " bytes stored, " + std::to_string(r.spillLoads) + " loaded per thread";
 }
 } // namespace
 
@@ -100,88 +204,29 @@ llvm::Error compileImages(Program &program, llvm::ArrayRef<std::string> architec
   auto names = imagesFor(architectures, toolkit);
   if (!names) return names.takeError();
   program.toolkit = toolkit.name;
-  std::vector<std::string> texts;
-  for (auto &k : program.kernels)
-    texts.push_back(flatten("#line 1 \"" + k.name + ".cu\"\n" + k.text));
-  struct Task {
-    std::optional<CachedImage> image;
-    std::string log;
-    std::optional<llvm::Error> error; // of the machine, not of the text
-    bool made = false;
-  };
-  const size_t kernels = texts.size(), count = kernels * names->size();
-  std::vector<Task> tasks(count);
-  CubinCache cache(options.cacheFolder);
-  std::atomic<size_t> next{0};
-  std::atomic<bool> stop{false};
-  auto work = [&] {
-    for (size_t i; !stop && (i = next++) < count;) {
-      Task &task = tasks[i];
-      const std::string &architecture = (*names)[i / kernels], &text = texts[i % kernels],
-                        &name = program.kernels[i % kernels].name;
-      std::string key = CubinCache::key({text, architecture, toolkit.identity});
-      task.image = cache.find(key);
-      if (task.image) continue;
-      if (options.working) options.working(architecture + " " + name);
-      auto outcome = toolkit.compile(name, text, architecture);
-      if (!outcome) {
-        task.error = outcome.takeError();
-        stop = true;
-        continue;
-      }
-      task.log = std::move(outcome->log);
-      if (outcome->good && !looksRight(outcome->bytes, architecture, name))
-        outcome->good = false, task.log = "the result is neither a cubin nor PTX of this kernel\n" + task.log;
-      if (!outcome->good) {
-        stop = true;
-        continue;
-      }
-      bool ptx = architecture[0] == 'c';
-      if (ptx) outcome->bytes.push_back('\0');
-      task.image = CachedImage{std::move(outcome->bytes), ptx ? std::nullopt : parseResources(task.log, name)};
-      task.made = true;
-      cache.keep(key, *task.image);
-    }
-  };
-  std::vector<std::thread> helpers;
-  for (size_t i = 1; i < std::min<size_t>(options.threads, count); ++i)
-    helpers.emplace_back(work);
-  work();
-  for (auto &helper : helpers)
-    helper.join();
+  Maker maker(program, toolkit, options);
+  std::vector<Task> tasks = tasksFor(*names, program.kernels.size());
+  runAll(maker, tasks, options.threads);
+  if (auto error = firstError(maker, program, toolkit, tasks)) return error;
 
-  std::optional<llvm::Error> first;
-  for (size_t i = 0; i < count; ++i) {
-    Task &task = tasks[i];
-    if (first && task.error)
-      llvm::consumeError(std::move(*task.error));
-    else if (task.error)
-      first = std::move(task.error);
-    else if (!first && !task.image && !task.log.empty())
-      first = refused(toolkit, program.kernels[i % kernels], (*names)[i / kernels], texts[i % kernels], task.log);
-  }
-  if (first) return std::move(*first);
-
-  for (size_t a = 0; a < names->size(); ++a) {
-    Image image{(*names)[a], {}, {}};
-    for (size_t k = 0; k < kernels; ++k) {
-      Task &task = tasks[a * kernels + k];
+  for (auto &name : *names)
+    program.images.push_back({name, {}, {}});
+  for (Task &task : tasks)
+    for (size_t i = 0; i < task.wanted.size(); ++i) {
       (task.made ? program.compiled : program.reused) += 1;
-      if (auto &r = task.image->resources; r && r->spillStores + r->spillLoads > 0 && isHot(program.kernels[k]))
-        program.warnings.push_back(program.kernels[k].name + " spills registers on " + image.architecture + ": " +
-                                   std::to_string(r->spillStores) + " bytes stored, " + std::to_string(r->spillLoads) +
-                                   " loaded per thread");
-      image.resources.push_back(task.image->resources);
-      image.binaries.push_back(std::move(task.image->bytes));
+      const KernelText &kernel = program.kernels[task.kernel];
+      if (auto &r = task.images[i].resources; r && r->spillStores + r->spillLoads > 0 && isHot(kernel))
+        program.warnings.push_back(spillWarning(kernel, task.wanted[i], *r));
+      Image &image = *llvm::find_if(program.images, [&](auto &one) { return one.architecture == task.wanted[i]; });
+      image.resources.push_back(task.images[i].resources);
+      image.binaries.push_back(std::move(task.images[i].bytes));
     }
-    program.images.push_back(std::move(image));
-  }
   if (toolkit.known.empty())
     program.warnings.push_back(
         "no CUDA Toolkit was found: " + toolkit.name + " made PTX of " + llvm::join(*names, ", ") +
         " only, which the driver compiles when the engine is opened; no cubins, no resource report");
-  if (!cache.complaint().empty())
-    program.cacheTrouble = "kernels were not kept in the cache: " + cache.complaint();
+  if (std::string complaint = maker.complaint(); !complaint.empty())
+    program.cacheTrouble = "kernels were not kept in the cache: " + complaint;
   return llvm::Error::success();
 }
 

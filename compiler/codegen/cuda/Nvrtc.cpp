@@ -2,9 +2,10 @@
 // has kept them since CUDA 11.2.
 #include "compiler/codegen/cuda/Toolkit.h"
 #include "compiler/graph/Failure.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallString.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
-#include <cstdlib>
 #include <dlfcn.h>
 
 namespace tare::cuda {
@@ -47,10 +48,9 @@ public:
     int code = f.compile(program, static_cast<int>(options.size()), options.data());
     outcome.log = read(program, f.logSize, f.log);
     if (outcome.log.empty() && code) outcome.log = f.errorText(code);
-    bool ptx = architecture.starts_with("compute_");
-    if (!code) outcome.bytes = ptx ? read(program, f.ptxSize, f.ptx) : read(program, f.cubinSize, f.cubin);
-    if (ptx) outcome.bytes = llvm::StringRef(outcome.bytes).rtrim('\0').str();
-    outcome.good = !code && !outcome.bytes.empty();
+    if (!code) outcome.cubin = read(program, f.cubinSize, f.cubin), outcome.ptx = read(program, f.ptxSize, f.ptx);
+    outcome.ptx = llvm::StringRef(outcome.ptx).rtrim('\0').str();
+    outcome.good = !code;
     f.destroy(&program);
     return outcome;
   }
@@ -67,41 +67,40 @@ private:
   Functions f;
 };
 
-/// The library stays loaded: threads of NVRTC may outlive a call.
-void *open(const std::vector<std::string> &names, std::string &opened) {
-  for (auto &name : names)
-    if (void *library = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL)) {
-      opened = name;
-      return library;
-    }
-  return nullptr;
+/// Files of the CUDA installations, each once, then what the loader finds by itself.
+std::vector<std::string> nvrtcPlaces() {
+  std::vector<std::string> names, files;
+  for (auto &folder : cudaFolders())
+    for (const char *inside : {"/lib64/", "/lib/"})
+      for (const char *file : {"libnvrtc.so", "libnvrtc.so.13", "libnvrtc.so.12"}) {
+        llvm::SmallString<128> real;
+        if (llvm::sys::fs::real_path(folder + inside + file, real) || llvm::is_contained(files, real.str())) continue;
+        names.push_back(folder + inside + file), files.push_back(real.str().str());
+      }
+  for (const char *file : {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"})
+    names.push_back(file);
+  return names;
 }
-} // namespace
 
-llvm::Expected<std::unique_ptr<Toolkit>> findNvrtc() {
-  const char *own = std::getenv("TARE_NVRTC");
-  if (own && llvm::StringRef(own) == "none") return nullptr;
-  std::vector<std::string> names;
-  if (own && *own)
-    names.push_back(own);
-  else {
-    for (auto &folder : cudaFolders())
-      for (const char *inside : {"/lib64/", "/lib/"})
-        for (const char *file : {"libnvrtc.so", "libnvrtc.so.13", "libnvrtc.so.12"})
-          names.push_back(folder + inside + file);
-    for (const char *file : {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"})
-      names.push_back(file); // wherever the loader finds it
-  }
-  std::string opened;
-  void *library = open(names, opened);
-  if (!library && own && *own) {
+/// The version has no third number; builds differ in their files.
+std::string buildOf(const Functions &f) {
+  llvm::sys::fs::file_status status;
+  Dl_info place{};
+  if (!dladdr(reinterpret_cast<void *>(f.version), &place) || llvm::sys::fs::status(place.dli_fname, status)) return "";
+  return std::to_string(status.getSize()) + " " +
+         std::to_string(status.getLastModificationTime().time_since_epoch().count());
+}
+
+/// The library stays loaded: threads of NVRTC may outlive a call.
+llvm::Expected<std::unique_ptr<Toolkit>> takeNvrtc(const std::string &place) {
+  void *library = dlopen(place.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!library && place.find('/') == std::string::npos) return nullptr;
+  if (!library) {
     const char *why = dlerror();
-    return fail(ExitCode::Environment,
-                std::string("TARE_NVRTC names a library that cannot be loaded: ") + (why ? why : "unknown reason"))
-        .inFile(own)
-        .withHint("name libnvrtc.so of a CUDA Toolkit, or \"none\" to use nvcc or clang-19");
+    return fail(ExitCode::Environment, std::string("this NVRTC cannot be loaded: ") + (why ? why : "unknown reason"))
+        .inFile(place)
+        .withHint("name libnvrtc.so of a CUDA Toolkit with TARE_NVRTC, or \"none\" to use nvcc or clang-19");
   }
-  if (!library) return nullptr;
   Functions f{};
   bool whole = true;
   auto find = [&](auto &to, const char *symbol) {
@@ -116,8 +115,8 @@ llvm::Expected<std::unique_ptr<Toolkit>> findNvrtc() {
   find(f.countArchitectures, "nvrtcGetNumSupportedArchs"), find(f.architectures, "nvrtcGetSupportedArchs");
   int major = 0, minor = 0, count = 0;
   if (!whole || f.version(&major, &minor) || f.countArchitectures(&count) || count < 1)
-    return fail(ExitCode::Environment, "this NVRTC is older than CUDA 11.2")
-        .inFile(opened)
+    return fail(ExitCode::Environment, "this NVRTC is older than CUDA 11.2, or damaged")
+        .inFile(place)
         .withHint("install the CUDA Toolkit 11.8 or later, or set TARE_NVRTC=none to use nvcc or clang-19");
   std::vector<int> numbers(static_cast<size_t>(count));
   f.architectures(numbers.data());
@@ -125,15 +124,12 @@ llvm::Expected<std::unique_ptr<Toolkit>> findNvrtc() {
   for (int number : numbers)
     toolkit->known.push_back("sm_" + std::to_string(number));
   toolkit->name = "NVRTC " + std::to_string(major) + "." + std::to_string(minor);
-  // The version has no third number, builds differ in their files.
-  llvm::sys::fs::file_status status;
-  Dl_info place{};
-  std::string build;
-  if (dladdr(reinterpret_cast<void *>(f.version), &place) && !llvm::sys::fs::status(place.dli_fname, status))
-    build = std::to_string(status.getSize()) + " " +
-            std::to_string(status.getLastModificationTime().time_since_epoch().count());
-  toolkit->identity = toolkit->name + " " + build + " " + llvm::join(std::begin(flags), std::end(flags), " ");
+  toolkit->place = place;
+  toolkit->identity = toolkit->name + " " + buildOf(f) + " " + llvm::join(std::begin(flags), std::end(flags), " ");
   return toolkit;
 }
+} // namespace
+
+Compiler nvrtcCompiler() { return {"TARE_NVRTC", nvrtcPlaces, takeNvrtc}; }
 
 } // namespace tare::cuda

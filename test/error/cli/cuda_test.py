@@ -4,6 +4,7 @@ compilers here are scripts with nvcc's manners, so that the tests need no CUDA; 
 import json
 import os
 import pathlib
+import re
 import signal
 import stat
 import subprocess
@@ -14,19 +15,26 @@ from harness import Case, DATA, TARE, tare
 
 MODEL = DATA / "bert-tiny"
 NONE = {"TARE_NVRTC": "none", "TARE_NVCC": "none", "TARE_CLANG": "none"}
-# Arguments: ... SOURCE -o RESULT. LOG gets a line per compile.
+# Arguments: -arch=sm_XX ... --keep-dir=FOLDER SOURCE -o RESULT. LOG gets a line per compile. The empty kernel that every compiler is tried with is compiled by PROBE.
 SCRIPT = """#!/bin/sh
 case "$1" in
 --version) echo "Cuda compilation tools, release @VERSION@, V@VERSION@.1"; exit 0 ;;
 --list-gpu-arch) printf '@KNOWN@'; exit 0 ;;
 esac
-for word; do case "$word" in -arch=*) arch=${word#-arch=} ;; *.cu) source=$word ;; esac; result=$word; done
+for word; do case "$word" in -arch=*) arch=${word#-arch=} ;; --keep-dir=*) kept=${word#--keep-dir=} ;; *.cu) source=$word ;; esac; result=$word; done
+if grep -q tare_probe "$source"; then
+name=tare_probe
+@PROBE@
+fi
 name=$(sed -n 's/.*TARE_[A-Z]*KERNEL([0-9]*) *\\([a-z0-9_]*\\)(.*/\\1/p' "$source" | tail -1)
 echo "$arch $name" >>'@LOG@'
 @BODY@
 """
-GOOD = """
-case "$arch" in sm_*) printf '\\177ELF %s' "$name" >"$result" ;; *) echo ".visible .entry $name ($arch)" >"$result" ;; esac
+MAKES = """
+printf '\\177ELF %s' "$name" >"$result"
+echo ".visible .entry $name ($arch)" >"$kept/kernel.ptx"
+"""
+GOOD = MAKES + """
 spill=0
 case "$name" in gemm_*) spill=12 ;; esac
 cat <<EOF
@@ -44,12 +52,18 @@ class Cuda(Case):
         self.scratch.mkdir()
         self.log.touch()
 
-    def fake(self, body=GOOD, version="13.0", known="compute_80 compute_90 compute_120"):
+    def fake(self, body=GOOD, version="13.0", known="compute_80 compute_90 compute_120", probe=MAKES + "exit 0"):
         path = self.folder / "nvcc"
-        text = SCRIPT.replace("@BODY@", body).replace("@LOG@", str(self.log)).replace("@VERSION@", version).replace("@KNOWN@", known.replace(" ", "\\n") + "\\n")
+        text = SCRIPT.replace("@BODY@", body).replace("@PROBE@", probe).replace("@LOG@", str(self.log)).replace("@VERSION@", version).replace("@KNOWN@", known.replace(" ", "\\n") + "\\n")
         path.write_text(text)
         path.chmod(path.stat().st_mode | stat.S_IXUSR)
         return {**NONE, "TARE_NVCC": str(path), "TMPDIR": str(self.scratch)}
+
+    def script(self, body, path=None, interpreter="#!/bin/sh"):
+        path = path or self.folder / f"program{len(list(self.folder.iterdir()))}"
+        path.write_text((interpreter + "\n" if interpreter else "\x7f") + body + "\n")
+        path.chmod(0o755)
+        return path
 
     def compiled(self, environment, *flags, target="cuda:sm_80,sm_90", name="e.tare"):
         out = tare("compile", MODEL, "-o", self.folder / name, "--target", target, *flags, env=environment)
@@ -79,10 +93,63 @@ class Cuda(Case):
             self.assertIn(word, out.stderr)
         self.fails({**NONE, "TARE_CLANG": "/nonexistent"}, "the compiler that TARE_CLANG names is not there")
         self.fails({**NONE, "TARE_NVCC": "/nonexistent"}, "the compiler that TARE_NVCC names is not there")
-        self.fails({**NONE, "TARE_NVRTC": "/nonexistent.so"}, "TARE_NVRTC names a library that cannot be loaded")
-        self.fails({**NONE, "TARE_NVRTC": "libm.so.6"}, "this NVRTC is older than CUDA 11.2")
+        self.fails({**NONE, "TARE_NVRTC": "/nonexistent.so"}, "this NVRTC cannot be loaded: /nonexistent.so")
+        self.fails({**NONE, "TARE_NVRTC": "libm.so.6"}, "this NVRTC is older than CUDA 11.2, or damaged")
         self.fails({**NONE, "TARE_NVCC": "/bin/false"}, "nvcc does not say its version (status 1)", "TARE_NVCC=none")
         self.assertEqual(list(self.scratch.iterdir()), [])
+
+    def test_a_named_compiler_that_does_not_work(self):
+        """No other one is taken in its place: an error with the program's name, whatever goes wrong."""
+        others = {"TARE_NVRTC": "none"}  # clang-19 would work
+        for program, said in [("/bin/false", "nvcc does not say its version (status 1)"), ("/bin/true", "nvcc does not say its version (status 0)"), (self.script("kill -SEGV $$"), "nvcc does not say its version (status -2)"),
+                              (self.script("", interpreter=None), "nvcc does not say its version")]:
+            out = self.fails({**others, "TARE_NVCC": str(program)}, said, "TARE_NVCC=none")
+            self.assertIn(str(program), out.stderr)
+        for probe, said in [('echo "nvcc fatal   : Failed to preprocess host compiler properties." >&2; exit 1', "nvcc fatal   : Failed to preprocess host compiler properties."), ("exit 0", "no result"),
+                            ('echo hello >"$result"; exit 0', "no result"), ("kill -SEGV $$", "nvcc 13.0 does not compile an empty kernel")]:
+            out = self.fails({**self.fake(probe=probe), **others}, "nvcc 13.0 does not compile an empty kernel for sm_80", said, "TARE_NVCC=none")
+            self.assertIn("g++", out.stderr)
+        for program in ["/bin/true", "/bin/false", self.script("kill -SEGV $$")]:
+            out = self.fails({**NONE, "TARE_CLANG": str(program)}, "clang-19 does not say its version", "TARE_CLANG=none")
+            self.assertIn(str(program), out.stderr)
+        self.fails({**NONE, "TARE_CLANG": str(self.script('test "$1" = --version && echo "clang version 19.1.7"; exit 0'))}, "clang 19.1.7 does not compile an empty kernel for compute_80: no result")
+        self.assertEqual((self.log.read_text(), list(self.scratch.iterdir())), ("", []))
+
+    def test_a_broken_compiler_that_is_found_is_passed_over(self):
+        """The next one compiles, and a warning, which no engine keeps, says what is wrong."""
+        cache = self.folder / "cache"  # of kernels: engines are written anew
+
+        def compiled(environment, name="e.tare"):
+            for entry in cache.glob("*.tare"):
+                entry.unlink()
+            return self.compiled({"TARE_NVRTC": "none", **environment}, "--cache-dir", cache, target="cuda:sm_80", name=name)
+
+        compiled({}, "wanted.tare")  # by nvcc or clang-19, whatever is here
+        found = self.folder / "found"
+        found.mkdir()
+        path = f"{found}:{os.environ['PATH']}"
+        for body, said in [("exit 1", "nvcc does not say its version (status 1)"), ("kill -SEGV $$", "nvcc does not say its version"), ("exit 0", "nvcc does not say its version (status 0)")]:
+            self.script(body, found / "nvcc")
+            out = compiled({"PATH": path})
+            self.assertRegex(out.stderr, r"warning: " + re.escape(said) + r".*\(" + re.escape(str(found / "nvcc")) + r"\); (nvcc|clang) [0-9.]+ compiles instead")
+            self.assertEqual((self.folder / "e.tare").read_bytes(), (self.folder / "wanted.tare").read_bytes())
+        self.fake(probe='echo "gcc: not found"; exit 127')
+        os.replace(self.folder / "nvcc", found / "nvcc")
+        out = compiled({"PATH": path})
+        self.assertIn("warning: nvcc 13.0 does not compile an empty kernel for sm_80: gcc: not found", out.stderr)
+        self.assertEqual((self.folder / "e.tare").read_bytes(), (self.folder / "wanted.tare").read_bytes())
+        home = self.folder / "cuda" # its NVRTC is no library, or not one
+        (home / "lib64").mkdir(parents=True)
+        library = home / "lib64" / "libnvrtc.so"
+        library.write_bytes(b"\x7fELF and nothing else")
+        out = compiled({"TARE_NVRTC": "", "CUDA_HOME": str(home), "TARE_NVCC": "none", "LD_LIBRARY_PATH": ""})
+        self.assertRegex(out.stderr, r"warning: this NVRTC cannot be loaded: .*libnvrtc\.so.*; (NVRTC|clang) [0-9.]+ compiles instead")
+        library.unlink()
+        library.symlink_to(next(p for p in ["/lib/x86_64-linux-gnu/libm.so.6", "/usr/lib64/libm.so.6", "/lib64/libm.so.6"] if os.path.exists(p)))
+        out = compiled({"TARE_NVRTC": "", "CUDA_HOME": str(home), "TARE_NVCC": "none", "LD_LIBRARY_PATH": ""})
+        self.assertIn(f"warning: this NVRTC is older than CUDA 11.2, or damaged ({library}); ", out.stderr)
+        out = self.fails({**NONE, "TARE_NVCC": "", "TARE_CLANG": "none", "PATH": str(found), "CUDA_HOME": str(self.folder / "nowhere")}, "and none works: nvcc 13.0 does not compile an empty kernel")
+        self.assertIn("apt install clang-19", out.stderr)
 
     def test_too_old(self):
         out = self.fails(self.fake(version="11.0", known="compute_70 compute_80"), "nvcc 11.0 cannot compile for sm_90; it knows sm_70, sm_80", target="cuda:sm_80,sm_90")
@@ -132,7 +199,8 @@ class Cuda(Case):
         self.log.write_text("")
         out = self.compiled(environment, "--cache-dir", self.folder / "cache", name="c.tare")
         self.assertEqual(self.log.read_text(), "")
-        self.assertIn(f"0 images compiled, {len(made) - 1} from the cache", out.stderr)
+        calls = len(made) - 1  # for two architectures; those of the lower one make its PTX, too
+        self.assertIn(f"0 images compiled, {calls // 2 * 3} from the cache", out.stderr)
         for name in ["b.tare", "c.tare"]:
             self.assertEqual((self.folder / name).read_bytes(), (self.folder / "a.tare").read_bytes())
         def key(target, environment):

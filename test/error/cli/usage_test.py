@@ -95,7 +95,25 @@ class Usage(Case):
         self.assertIn("TARE_CLANG names", missing.stderr)
         self.assertIn("apt install clang-19", missing.stderr)
         self.assertEqual(list(scratch.iterdir()), [])
-        broken = tare(*compile, env={"TARE_CLANG": "/bin/false", "TMPDIR": str(scratch)})
+        none = tare(*compile, env={"TARE_CLANG": "none", "TMPDIR": str(scratch)})
+        self.assertEqual(none.returncode, 5, none.stderr)
+        self.assertIn("cuda-emu needs clang-19, and there is none", none.stderr)
+        for program in ["/bin/true", "/bin/false"]:
+            out = tare(*compile, env={"TARE_CLANG": program, "TMPDIR": str(scratch)})
+            self.assertEqual(out.returncode, 5, out.stderr)
+            self.assertIn("clang-19 does not say its version", out.stderr)
+            self.assertIn(program, out.stderr)
+        fake = self.folder / "clang"
+        for body in ["exit 0", 'for word; do out=$word; done; echo "no object" >"$out"']:
+            fake.write_text(f'#!/bin/sh\n[ "$1" = --version ] && echo "clang version 19.1.7" && exit 0\n{body}\n')
+            fake.chmod(0o755)
+            out = tare(*compile, env={"TARE_CLANG": str(fake), "TMPDIR": str(scratch)})
+            self.assertEqual(out.returncode, 5, out.stderr)
+            self.assertIn("clang-19 succeeded and left no object code", out.stderr)
+            self.assertIn(str(fake), out.stderr)
+        self.assertEqual(list(scratch.iterdir()), [])
+        fake.write_text('#!/bin/sh\n[ "$1" = --version ] && echo "clang version 19.1.7" && exit 0\nexit 1\n')
+        broken = tare(*compile, env={"TARE_CLANG": str(fake), "TMPDIR": str(scratch)})
         self.assertEqual(broken.returncode, 5, broken.stderr)
         self.assertIn("clang-19 failed on the generated kernels (status 1)", broken.stderr)
         kept = [p for p in scratch.iterdir() if p.name.startswith("tare-cuda")]

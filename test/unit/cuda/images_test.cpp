@@ -6,6 +6,7 @@
 #include "gtest/gtest.h"
 #include <filesystem>
 #include <mutex>
+#include <thread>
 
 using namespace tare;
 using namespace tare::cuda;
@@ -21,12 +22,13 @@ public:
                                   llvm::StringRef architecture) const override {
     std::lock_guard lock(mutex);
     ++calls;
-    if (text.contains("broken")) return Outcome{false, "", "a note\nk.cu(3): error: no such thing\n"};
-    std::string bytes = architecture.starts_with("sm_") ? "\x7f"
-                                                          "ELF"
-                                                        : ".entry " + kernel.str();
-    bytes += architecture.str() + std::to_string(llvm::hash_value(text));
-    return Outcome{true, text.contains("garbage") ? "?" : bytes,
+    if (text.contains("broken")) return Outcome{false, "", "", "a note\nk.cu(3): error: no such thing\n"};
+    std::string own = architecture.str() + std::to_string(llvm::hash_value(text));
+    std::string cubin = "\x7f"
+                        "ELF" +
+                        own;
+    return Outcome{true, text.contains("garbage") ? "?" : cubin,
+                   text.contains("no ptx") ? "" : ".entry " + kernel.str() + " " + own,
                    "ptxas info    : Compiling entry function '" + kernel.str() +
                        "' for 'sm_80'\n    16 bytes stack frame, 8 bytes spill stores, 12 bytes spill loads\nptxas "
                        "info    : Used 40 registers, 2048 bytes smem\n"};
@@ -80,12 +82,12 @@ TEST(CudaImages, ThreadsAndCacheChangeNothingButTheWork) {
   Fake toolkit;
   auto first = programOf(kTexts), again = programOf(kTexts), plain = programOf(kTexts);
   EXPECT_FALSE(static_cast<bool>(compileImages(first, {"sm_80", "sm_90"}, toolkit, {1, dir.path("cache")})));
-  EXPECT_EQ(toolkit.calls, 9u);
+  EXPECT_EQ(toolkit.calls, 6u);
   EXPECT_EQ(first.images[2].binaries[0].back(), '\0'); // PTX ends with a zero
   ASSERT_TRUE(first.images[1].resources[2].has_value());
   EXPECT_FALSE(first.images[2].resources[0].has_value());
   EXPECT_FALSE(static_cast<bool>(compileImages(again, {"sm_80", "sm_90"}, toolkit, {3, dir.path("cache")})));
-  EXPECT_EQ(toolkit.calls, 9u);
+  EXPECT_EQ(toolkit.calls, 6u);
   EXPECT_EQ(again.compiled, 0u);
   EXPECT_EQ(again.reused, 9u);
   EXPECT_EQ(again.images[0].resources[1]->spillLoads, 12);
@@ -96,6 +98,73 @@ TEST(CudaImages, ThreadsAndCacheChangeNothingButTheWork) {
   auto newer = programOf(kTexts);
   EXPECT_FALSE(static_cast<bool>(compileImages(newer, {"sm_80"}, toolkit, {1, dir.path("cache")})));
   EXPECT_EQ(newer.compiled, 6u);
+}
+
+TEST(CudaImages, OneCallMakesACubinAndItsPtx) {
+  TempDir dir;
+  Fake toolkit;
+  auto first = programOf(kTexts), again = programOf(kTexts);
+  EXPECT_FALSE(static_cast<bool>(compileImages(first, {"sm_90"}, toolkit, {1, dir.path("cache")})));
+  EXPECT_EQ(toolkit.calls, 3u);
+  EXPECT_EQ(first.compiled, 6u);
+  auto isOfKey = [&](const std::filesystem::directory_entry &entry) {
+    return readFile(entry.path().string()).find(".entry kernel_1") != std::string::npos;
+  };
+  for (auto &entry : std::filesystem::directory_iterator(dir.path("cache")))
+    if (isOfKey(entry)) std::filesystem::remove(entry.path()); // the PTX of one kernel is lost: its pair is made again
+  EXPECT_FALSE(static_cast<bool>(compileImages(again, {"sm_90"}, toolkit, {1, dir.path("cache")})));
+  EXPECT_EQ(toolkit.calls, 4u);
+  EXPECT_EQ(again.reused, 4u);
+  EXPECT_EQ(bytesOf(again), bytesOf(first));
+  toolkit.known.clear(); // PTX only
+  auto texts = programOf(kTexts);
+  EXPECT_FALSE(static_cast<bool>(compileImages(texts, {"sm_80", "sm_90"}, toolkit, {2, ""})));
+  EXPECT_EQ(toolkit.calls, 10u);
+  ASSERT_EQ(texts.images.size(), 2u);
+  EXPECT_EQ(texts.images[1].binaries[2].substr(0, 15), ".entry kernel_2");
+}
+
+TEST(CudaImages, EntriesOfOtherKeysAreRefusedAndRemade) {
+  TempDir dir;
+  Fake toolkit;
+  auto first = programOf(kTexts);
+  EXPECT_FALSE(static_cast<bool>(compileImages(first, {"sm_80"}, toolkit, {1, dir.path("cache")})));
+  std::vector<std::filesystem::path> cubins; // two whole, good entries under each other's names
+  for (auto &entry : std::filesystem::directory_iterator(dir.path("cache")))
+    if (readFile(entry.path().string()).find("ELFsm_80") != std::string::npos) cubins.push_back(entry.path());
+  ASSERT_EQ(cubins.size(), 3u);
+  std::string a = readFile(cubins[0].string()), b = readFile(cubins[1].string());
+  dir.write("cache/" + cubins[0].filename().string(), b), dir.write("cache/" + cubins[1].filename().string(), a);
+  auto again = programOf(kTexts);
+  EXPECT_FALSE(static_cast<bool>(compileImages(again, {"sm_80"}, toolkit, {1, dir.path("cache")})));
+  EXPECT_EQ(again.compiled, 4u);
+  EXPECT_EQ(bytesOf(again), bytesOf(first));
+  EXPECT_EQ(readFile(cubins[0].string()), a);
+  EXPECT_EQ(readFile(cubins[1].string()), b);
+}
+
+TEST(CudaImages, CompilesThatShareACacheAtTheSameTime) {
+  TempDir dir;
+  Fake toolkit;
+  auto alone = programOf(kTexts);
+  EXPECT_FALSE(static_cast<bool>(compileImages(alone, {"sm_80", "sm_90"}, toolkit, {1, ""})));
+  for (int round = 0; round < 6; ++round) {
+    tare::cuda::Program programs[4];
+    std::vector<std::thread> threads;
+    for (auto &program : programs)
+      threads.emplace_back([&] {
+        program = programOf(kTexts);
+        EXPECT_FALSE(static_cast<bool>(compileImages(program, {"sm_80", "sm_90"}, toolkit, {2, dir.path("cache")})));
+      });
+    for (auto &thread : threads)
+      thread.join();
+    for (auto &program : programs) {
+      EXPECT_EQ(bytesOf(program), bytesOf(alone));
+      EXPECT_EQ(program.cacheTrouble, "");
+    }
+    EXPECT_EQ(std::distance(std::filesystem::directory_iterator(dir.path("cache")), {}), 9); // no temporary file either
+    if (round % 2) std::filesystem::remove_all(dir.path("cache"));
+  }
 }
 
 TEST(CudaImages, ADamagedCacheIsNone) {
@@ -144,6 +213,10 @@ TEST(CudaImages, ATextThatDoesNotCompileIsKept) {
   auto program = programOf({"garbage\n"});
   Failure failure = failureOf(compileImages(program, {"sm_80"}, toolkit, {1, ""}));
   EXPECT_NE(failure.message.find("neither a cubin nor PTX"), std::string::npos) << failure.message;
+  std::filesystem::remove_all(std::filesystem::path(failure.file).parent_path());
+  auto half = programOf({"no ptx\n"});
+  failure = failureOf(compileImages(half, {"sm_80"}, toolkit, {1, ""}));
+  EXPECT_NE(failure.message.find("the compiler left no result"), std::string::npos) << failure.message;
   std::filesystem::remove_all(std::filesystem::path(failure.file).parent_path());
 }
 
