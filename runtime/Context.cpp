@@ -28,8 +28,11 @@ double now() {
   clock_gettime(CLOCK_MONOTONIC, &t);
   return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
 }
-bool misaligned(const void *data, fb::DType type) { return reinterpret_cast<uintptr_t>(data) % dtypeBytes(type) != 0; }
+constexpr size_t kDeviceAlignment = 16; // the widest access of a CUDA kernel; a driver's memory has more
 } // namespace
+
+/// CPU code takes any address that is aligned to one element, CUDA text on the emulator what a GPU gives it.
+bool Context::misaligned(const void *data, fb::DType type) const { return reinterpret_cast<uintptr_t>(data) % std::max<size_t>(dtypeBytes(type), isEmulated ? kDeviceAlignment : 1) != 0; }
 
 Context::Context(std::shared_ptr<const Engine> engine, const tare_context_options &options)
     : shared(std::move(engine)), plan(shared->plan()), binding(plan), schedule(plan), layout(0), parallel(options.parallel), parallelUser(options.parallel_user) {
@@ -61,6 +64,7 @@ Context::Context(std::shared_ptr<const Engine> engine, const tare_context_option
   addresses.resize(plan.buffers()->size());
   skipped.resize(plan.steps()->size());
   touched.resize(plan.buffers()->size());
+  isEmulated = strcmp(shared->level(), "cuda-emu") == 0;
   threads = options.threads ? options.threads : physicalCores();
   faults.resize(static_cast<size_t>(threads));
   if (options.profile) stamps.resize(plan.steps()->size() + 1);

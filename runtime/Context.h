@@ -85,6 +85,7 @@ private:
   Result<void> prepareArena();
   Result<void> beginChecks();
   Result<void> readInputs();
+  bool misaligned(const void *data, fb::DType type) const;
   Result<void> execute();
   Error faultError(int64_t fault) const;
   uint64_t stateCapacity(size_t state) const { return gpu ? gpu->stateCapacity(state) : states[state].block.capacity(); }
@@ -132,6 +133,7 @@ private:
   tare_parallel parallel = nullptr;
   void *parallelUser = nullptr;
   int threads = 1;
+  bool isEmulated = false; // the code is CUDA text
   std::atomic<bool> cancelled{false}, stopped{false};
   bool dirty = true, ran = false;
   uint64_t arenaBytes = 0;

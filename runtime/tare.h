@@ -8,8 +8,8 @@
  *            tare_context_cancel may be called from any thread. Different contexts of one engine run at the same time.
  * Ownership: an engine lives until it is closed and its last context is destroyed. Strings and sections belong to the engine, shapes and context-owned
  *            outputs to the context (valid until its next run or reset). Input and output buffers that the caller passes stay the caller's.
- * Memory:    after the first run at given shapes a context allocates nothing (inputs without an alignment of one element are the exception: they
- *            are copied into a staging buffer, allocated once). On a GPU inputs and outputs are host memory all the same: a run copies them.
+ * Memory:    after the first run at given shapes a context allocates nothing (inputs without an alignment of one element, 16 bytes for "cuda-emu", are the
+ *            exception: they are copied into a staging buffer, allocated once). On a GPU inputs and outputs are host memory all the same: a run copies them.
  */
 #ifndef TARE_H
 #define TARE_H
