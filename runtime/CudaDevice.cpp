@@ -43,6 +43,7 @@ bool CudaArchitecture::runsOn(int device) const {
 
 Result<std::unique_ptr<CudaDevice>> CudaDevice::open(const EngineFile &file, const fb::Plan &plan, const char *asked, int ordinal) {
   std::unique_ptr<CudaDevice> made(new CudaDevice(file, plan));
+  TARE_TRY(made->checkAsked(asked)); // before any driver is needed
   auto driver = driver::Driver::load(made->oldestVersion());
   if (!driver) return std::move(driver.error());
   made->driver = *driver;
@@ -50,6 +51,25 @@ Result<std::unique_ptr<CudaDevice>> CudaDevice::open(const EngineFile &file, con
   TARE_TRY(made->chooseImage(asked));
   made->findWeights();
   return made;
+}
+
+namespace {
+/// "sm_80, sm_90, compute_80".
+struct ImageList {
+  char text[160] = {0};
+  explicit ImageList(const fb::Cuda &cuda) {
+    size_t used = 0;
+    for (const auto *i : *cuda.images())
+      if (used + 20 < sizeof text) used += static_cast<size_t>(snprintf(text + used, sizeof text - used, "%s%.16s", used ? ", " : "", i->arch()->c_str()));
+  }
+};
+} // namespace
+
+Result<void> CudaDevice::checkAsked(const char *asked) const {
+  bool isThere = !*asked;
+  for (const auto *i : *plan.cuda()->images()) isThere = isThere || strcmp(asked, i->arch()->c_str()) == 0;
+  if (isThere) return {};
+  return Error::format(Status::Environment, "the engine has no CUDA code of that name", "asked for: %s, it has %s; compile again for it, or ask for \"cuda\"", asked, ImageList(*plan.cuda()).text);
 }
 
 /// The CUDA version that a driver must know to take this image.
@@ -101,12 +121,9 @@ Result<void> CudaDevice::findDevice(int ordinal) {
 }
 
 Result<void> CudaDevice::chooseImage(const char *asked) {
-  char have[160] = {0};
-  int used = 0;
   const fb::CudaImage *cubin = nullptr, *ptx = nullptr;
   for (const auto *i : *plan.cuda()->images()) {
     const char *arch = i->arch()->c_str();
-    if (used + 20 < static_cast<int>(sizeof have)) used += snprintf(have + used, sizeof have - static_cast<size_t>(used), "%s%s", used ? ", " : "", arch);
     auto is = CudaArchitecture::of(arch);
     if (!is.runsOn(capability) || (*asked && strcmp(asked, arch) != 0)) continue;
     const fb::CudaImage *&best = is.isPtx ? ptx : cubin;
@@ -115,7 +132,7 @@ Result<void> CudaDevice::chooseImage(const char *asked) {
   image = cubin ? cubin : ptx, fallback = cubin ? ptx : nullptr;
   if (!image)
     return Error::format(Status::Environment, *asked ? "the engine's code of that name does not run on this GPU" : "the engine has no code for this GPU",
-                         "%s is sm_%d, the engine has %s%s%s; compile again with --target cuda:sm_%d", deviceName, capability, have, *asked ? ", asked for: " : "", asked, capability);
+                         "%s is sm_%d, the engine has %s%s%s; compile again with --target cuda:sm_%d", deviceName, capability, ImageList(*plan.cuda()).text, *asked ? ", asked for: " : "", asked, capability);
   int needed = versionOfImage(*image);
   if (driver.version < needed)
     return Error::format(Status::Environment, "the CUDA driver is too old", "it is for CUDA %d.%d, the engine's %s code needs %d.%d; update the NVIDIA driver, or run with --target cpu",

@@ -45,6 +45,7 @@ public:
 private:
   struct Range { uint64_t begin, end, at; }; // of the weights section; `at`: in device memory
   CudaDevice(const EngineFile &file, const fb::Plan &plan) : file(file), plan(plan) {}
+  Result<void> checkAsked(const char *asked) const;
   Result<void> findDevice(int ordinal);
   Error noSuchDevice(int ordinal, int count) const;
   Result<void> chooseImage(const char *asked);

@@ -3,6 +3,7 @@
 #include "compiler/codegen/cuda/Toolkit.h"
 #include "compiler/graph/Checked.h"
 #include "tools/tare/Console.h"
+#include "tools/tare/TargetNames.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include <charconv>
@@ -111,6 +112,16 @@ llvm::Expected<std::vector<NamedShape>> parseShapes(llvm::ArrayRef<std::string> 
   return shapes;
 }
 
+/// A word that begins no target, or an architecture that is not known.
+static llvm::Error badTarget(const std::string &flag, llvm::StringRef word, llvm::ArrayRef<llvm::StringRef> levels, llvm::ArrayRef<llvm::StringRef> gpus) {
+  std::string meant = meantTarget(word);
+  return usage(fmt::format("--target '{}': '{}' is no target", flag, word.str()))
+      .withHint((meant.empty() ? "" : "did you mean " + meant + "? ") + "targets: cpu[:" + list(levels) + "], cuda:" + list(gpus) + ", cuda-emu[:stats]");
+}
+static llvm::Error badArchitecture(const std::string &flag, llvm::StringRef word, llvm::ArrayRef<llvm::StringRef> gpus) {
+  return usage(fmt::format("--target {}: architecture '{}' is not known; it takes {}", flag, word.str(), list(gpus))).withHint(architectureHint(word));
+}
+
 llvm::Expected<std::vector<std::string>> parseTargets(llvm::ArrayRef<std::string> flags) {
   static const llvm::StringRef known[] = {"x86-64-v3", "x86-64-v4", "avx512-bf16", "amx"};
   llvm::SmallVector<llvm::StringRef> gpus;
@@ -130,8 +141,9 @@ llvm::Expected<std::vector<std::string>> parseTargets(llvm::ArrayRef<std::string
       if (starts && part.consume_front("cpu:")) words = known;
       else if (starts && part.consume_front("cuda:")) words = gpus;
       else if (starts && part == "cuda") return usage(fmt::format("--target '{}': cuda needs an architecture", flag)).withHint("cuda:sm_90, or several: cuda:sm_80,sm_90; known are " + list(gpus));
-      else if (starts) return usage(fmt::format("--target '{}': '{}' is no target", flag, part.str())).withHint("targets: cpu[:" + list(known) + "], cuda:sm_XX[,sm_YY], cuda-emu");
-      if (auto error = checkWord("--target " + flag + (words.data() == known ? ": level" : ": architecture"), part, words)) return error;
+      else if (starts) return badTarget(flag, part, known, gpus);
+      if (words.data() != known && !llvm::is_contained(words, part)) return badArchitecture(flag, part, gpus);
+      if (auto error = checkWord("--target " + flag + ": level", part, words)) return error;
       chosen.insert(part);
     }
   }

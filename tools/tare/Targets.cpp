@@ -5,6 +5,7 @@
 #include "tools/tare/Commands.h"
 #include "tools/tare/Numbers.h"
 #include "tools/tare/Shadow.h"
+#include "tools/tare/TargetNames.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include <fmt/format.h>
@@ -23,7 +24,8 @@ llvm::Expected<std::string> parseRunTarget(const std::string &text) {
     rest.consume_back("a");
     if (!rest.empty() && rest.size() < 5 && llvm::all_of(rest, llvm::isDigit)) return text;
   }
-  return usage(fmt::format("--target '{}' is no target that an engine runs on", text)).withHint("one of cpu, cpu:" + std::string("x86-64-v3") + " (any level), cuda, cuda:sm_90 (any architecture of the engine), cuda-emu");
+  std::string meant = meantTarget(text);
+  return usage(fmt::format("--target '{}' is no target that an engine runs on", text)).withHint((meant.empty() ? "" : "did you mean " + meant + "? ") + "one of cpu, cpu:" + std::string("x86-64-v3") + " (any level), cuda, cuda:sm_90 (any architecture of the engine), cuda-emu");
 }
 
 llvm::Expected<int> parseDevice(const std::string &text, const std::string &target) {

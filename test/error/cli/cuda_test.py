@@ -81,11 +81,27 @@ class Cuda(Case):
         return out
 
     def test_architectures(self):
+        """One error each, which lists what is known and says what was probably meant."""
         compile = ["compile", MODEL, "-o", self.output, "--target"]
-        self.refused(2, "architecture 'sm_75' is not known; it takes sm_80, sm_86", *compile, "cuda:sm_75")
+        known = "it takes sm_80, sm_86, sm_87, sm_89, sm_90, sm_100, sm_103, sm_110, sm_120, sm_121"
+        for word, hint in [("sm90", "did you mean sm_90?"), ("90", "did you mean sm_90?"), ("9.0", "did you mean sm_90?"), ("sm_9", "did you mean sm_90?"), ("sm_9O", "did you mean sm_90?"), ("SM_90", "did you mean sm_90?"), ("sm-120", "did you mean sm_120?"),
+                           ("sm_90a", "did you mean sm_90? (the kernels use nothing that only sm_90a has)"), ("compute_80", "did you mean sm_80? (every engine has PTX"), ("sm_75", "GPUs before sm_80 are not supported"),
+                           ("sm_88", "take sm_87: its code runs on sm_88"), ("sm_95", "take sm_90: its code runs on sm_95"), ("sm_130", "take sm_121: its PTX runs on sm_130")]:
+            error = self.refused(2, f"architecture '{word}' is not known; {known}", *compile, "cuda:" + word, hint=hint)
+            self.assertTrue(error["hint"].startswith(hint), error)
         self.refused(2, "architecture 'sm_9O' is not known", *compile, "cpu,cuda:sm_80,sm_9O", hint="did you mean sm_90?")
-        self.refused(2, "cuda needs an architecture", *compile, "cpu,cuda", hint="cuda:sm_90")
         self.refused(2, "architecture 'x86-64-v3' is not known", *compile, "cuda:sm_80,x86-64-v3")
+        self.refused(2, "architecture '' is not known", *compile, "cuda:")
+        self.refused(2, "cuda needs an architecture", *compile, "cpu,cuda", hint="cuda:sm_90")
+        for word, meant in [("CUDA:sm_90", "cuda:sm_90"), ("CUDA", "cuda:sm_90"), ("cuda=sm_80", "cuda:sm_80"), ("sm_90", "cuda:sm_90"), ("sm_9", "cuda:sm_90"), ("90", "cuda:sm_90"), ("gpu", "cuda:sm_90"), ("cuda-emulator", "cuda-emu"),
+                            ("cuda_emu", "cuda-emu"), ("cuda-emu:count", "cuda-emu"), ("emulator", "cuda-emu"), ("x86-64-v3", "cpu:x86-64-v3"), ("CPU", "cpu"), ("cpus", "cpu")]:
+            error = self.refused(2, f"'{word}' is no target", *compile, word)
+            self.assertTrue(error["hint"].startswith(f"did you mean {meant}? targets: cpu[:x86-64-v3"), error)
+            self.assertIn("cuda:sm_80, sm_86", error["hint"])
+        for word, meant in [("cuda:sm90", "cuda:sm_90"), ("cuda:90", "cuda:sm_90"), ("CUDA:sm_90", "cuda:sm_90"), ("sm_90", "cuda:sm_90"), ("cuda-emulator", "cuda-emu"), ("cuda-emu:stats", "cuda-emu"), ("x86-64-v3", "cpu:x86-64-v3"), ("Cpu", "cpu")]:
+            for command in [("run", "--inputs", "none.npz"), ("bench", "--shape", "x=1"), ("verify",)]:
+                error = self.refused(2, f"--target '{word}' is no target that an engine runs on", *command, self.output, "--target", word)
+                self.assertTrue(error["hint"].startswith(f"did you mean {meant}? one of cpu"), error)
 
     def test_no_compiler(self):
         out = self.fails(NONE, "the target cuda needs a compiler of CUDA text, and there is none")

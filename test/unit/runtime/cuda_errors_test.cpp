@@ -62,6 +62,9 @@ TEST_F(CudaErrors, NoImageFits) {
   says(take("cuda"), {"5 ", "is sm_86"});
   fake->set("capability", 100);
   says(take("cuda:sm_90"), {"5 ", "asked for: sm_90", "is sm_100"});
+  setenv("TARE_LIBCUDA", "/nowhere/libcuda.so.1", 1); // a wrong name is wrong on every machine
+  says(take("cuda:sm_9"), {"5 the engine has no CUDA code of that name", "asked for: sm_9, it has sm_90, compute_90"});
+  setenv("TARE_LIBCUDA", TARE_FAKE_CUDA, 1);
   writeCudaEngine(path, {"sm_90a"});
   says(take(), {"5 ", "the engine has sm_90a"});
 }
