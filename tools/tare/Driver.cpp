@@ -46,6 +46,11 @@ static void printReport(const CompileRequest &request, Console &console, const r
   }
 }
 
+/// A compile always, a check when its report is not on the screen.
+static void summarise(const CompileRequest &request, Console &console, const report::Report &report) {
+  if (!request.checkOnly || !request.reports.empty()) printSummary(console, request, report);
+}
+
 /// Everything beside the engine.
 static llvm::Error writeAll(const CompileRequest &request, const Compiled &compiled, const std::vector<std::string> &filesRead) {
   if (!request.emitOnnx.empty())
@@ -194,7 +199,7 @@ llvm::Expected<ExitCode> runCompile(const CompileRequest &request, Console &cons
   if (auto error = checkFailOn(request, compiled->report)) {
     Failure failure = failureOf(std::move(error));
     progress.finish();
-    if (!request.checkOnly) printSummary(console, request, compiled->report);
+    summarise(request, console, compiled->report);
     printReport(request, console, compiled->report, &failure);
     if (!console.json) return llvm::make_error<Failure>(failure);
     Console text = console;
@@ -205,7 +210,7 @@ llvm::Expected<ExitCode> runCompile(const CompileRequest &request, Console &cons
     if (auto error = writeVerified(request, *model, *compiled, diagnostics, progress, console)) return error;
   progress.finish();
   for (auto &warning : model->warnings) console.warn(report::escapeTerminal(warning));
-  if (!request.checkOnly) printSummary(console, request, compiled->report);
+  summarise(request, console, compiled->report);
   printReport(request, console, compiled->report, nullptr);
   if (!request.checkOnly) console.note("engine: " + request.output);
   if (!key.empty() && !request.checkOnly) keep(request, key, console);

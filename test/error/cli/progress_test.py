@@ -47,6 +47,8 @@ class Progress(Case):
         self.assertEqual((done.returncode, done.stdout), (0, ""))
         self.assertNotIn("\x1b", done.stderr)
         self.assertIn("tare: [3/5] check layers\n", done.stderr)
+        self.assertRegex(done.stderr, r"tare: \d+ of \d+ candidates pruned, .*\(policy strict\)\n")  # the report is in the file, so the terminal gets its summary
+        self.assertNotIn("candidates pruned", tare("check", MODEL, "--calibration", calibration).stderr)
         quiet = tare("compile", MODEL, "--stop-after", "marked", "-o", self.folder / "m.mlir", "--quiet")
         self.assertEqual((quiet.returncode, quiet.stdout, quiet.stderr), (0, "", ""))
 
