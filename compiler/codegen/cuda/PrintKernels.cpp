@@ -270,6 +270,17 @@ void KernelPrinter::collectSymbols() {
   kernel.symbols.assign(names.begin(), names.end());
 }
 
+/// The frame with its holes filled, in one pass: what a value holds (a node may be called "@BODY@") is no hole.
+static std::string filled(StringRef frame, ArrayRef<std::pair<StringRef, std::string>> values) {
+  std::string text;
+  while (!frame.empty()) {
+    auto hole = llvm::find_if(values, [&](auto &v) { return frame.starts_with(v.first); });
+    text += hole == values.end() ? frame.take_front().str() : hole->second;
+    frame = frame.drop_front(hole == values.end() ? 1 : hole->first.size());
+  }
+  return text;
+}
+
 void KernelPrinter::finish(KernelText &text, const std::string &body, StringRef qualifier) {
   SmallVector<std::string> parameters;
   for (auto &m : operands)
@@ -295,15 +306,15 @@ void KernelPrinter::finish(KernelText &text, const std::string &body, StringRef 
   std::string geometry = "blocks (" + dimText(text.grid[0]) + ", " + dimText(text.grid[1]) + ", " +
                          dimText(text.grid[2]) + ") of 128 threads, " + std::to_string(text.sharedBytes) +
                          " bytes of shared memory";
-  text.text = kernelSource("kernels/cuda/kernel.cu.in").str();
-  auto fill = [&](StringRef hole, const std::string &value) {
-    for (size_t at; (at = text.text.find(hole.str())) != std::string::npos;)
-      text.text.replace(at, hole.size(), value);
-  };
-  fill("@GEOMETRY@", geometry), fill("@NODES@", where), fill("@INCLUDES@", lines),
-      fill("@QUALIFIER@", qualifier.str());
-  fill("@PARAMETERS@", llvm::join(parameters, ", ")), fill("@NAME@", text.name), fill("@KIND@", kind.str()),
-      fill("@BODY@", body);
+  text.text = filled(kernelSource("kernels/cuda/kernel.cu.in"),
+                     {{"@GEOMETRY@", geometry},
+                      {"@NODES@", where},
+                      {"@INCLUDES@", lines},
+                      {"@QUALIFIER@", qualifier.str()},
+                      {"@PARAMETERS@", llvm::join(parameters, ", ")},
+                      {"@NAME@", text.name},
+                      {"@KIND@", kind.str()},
+                      {"@BODY@", body}});
 }
 
 } // namespace tare::cuda

@@ -33,20 +33,24 @@ static void addScratch(ModuleOp planned, KernelText &text) {
   }
 }
 
-/// A node's name is the model's: in a comment it must neither end the line nor show anything but itself. Out: control
-/// characters, backslashes, trigraphs and characters that turn the reading direction or break lines are '_'.
+/// Bytes at the start of `rest` that a comment must not show: what ends the line or begins another text (control
+/// characters, a backslash, a trigraph), what turns the reading direction or breaks lines.
+static size_t hiddenBytes(StringRef rest) {
+  for (StringRef mark : {"\u061c", "\u200e", "\u200f", "\u2028", "\u2029", "\u202a", "\u202b", "\u202c", "\u202d",
+                         "\u202e", "\u2066", "\u2067", "\u2068", "\u2069"})
+    if (rest.starts_with(mark)) return mark.size();
+  auto first = static_cast<unsigned char>(rest[0]);
+  if (first == 0xc2 && rest.size() > 1 && static_cast<unsigned char>(rest[1]) < 0xa0) return 2; // more control characters
+  return first < 32 || first == 127 || first == '\\' || rest.starts_with("??/") ? 1 : 0;
+}
+
+/// A node's name (UTF-8) is the model's: in a comment it must neither end the line nor show anything but itself.
 static std::string commentText(StringRef name) {
   std::string text;
-  for (size_t i = 0; i < name.size();) {
-    StringRef rest = name.substr(i);
-    unsigned char c = rest[0];
-    bool hidden = false;
-    for (StringRef mark : {"\u200e", "\u200f", "\u2028", "\u2029", "\u202a", "\u202b", "\u202c", "\u202d", "\u202e", "\u2066",
-                           "\u2067", "\u2068", "\u2069"})
-      hidden |= rest.starts_with(mark);
-    bool odd = c < 32 || c == 127 || c == '\\' || (c == '?' && rest.starts_with("??/"));
-    text += hidden || odd ? '_' : rest[0];
-    i += hidden ? 3 : 1;
+  while (!name.empty()) {
+    size_t hidden = hiddenBytes(name);
+    text += hidden ? '_' : name[0];
+    name = name.drop_front(std::max<size_t>(hidden, 1));
   }
   return text;
 }

@@ -1,6 +1,7 @@
 """--target cuda:... under bad circumstances: unknown architectures, no compiler, one that is too old, broken or refuses our text; damaged images. In: TARE, TARE_DATA. The
 compilers here are scripts with nvcc's manners, so that the tests need no CUDA; what they make is no cubin but looks like one.
 """
+import ctypes
 import json
 import os
 import pathlib
@@ -225,6 +226,44 @@ class Cuda(Case):
         keys = {key("cuda:sm_80", environment), key("cuda:sm_90", environment)}
         keys.add(key("cuda:sm_80", self.fake(version="13.1"))) # another compiler, other bytes
         self.assertEqual(len(keys), 3)
+
+    def test_a_cache_that_cannot_be_written(self):
+        """What it holds is used, what it lacks is compiled, the terminal says so once, and the engine shows nothing of it."""
+        environment, cache = self.fake(), self.folder / "cache"
+        self.compiled(environment, "--cache-dir", cache, target="cuda:sm_80")
+        self.compiled(environment, name="wanted.tare")
+        for entry in cache.glob("*.tare"):
+            entry.unlink()
+        held = sorted(p.name for p in cache.iterdir())
+        kernels = len(held) // 2
+        cache.chmod(0o555)
+        self.addCleanup(cache.chmod, 0o755)
+
+        def obey_permissions():  # root does not, unless it gives that up for what it starts
+            if os.geteuid() == 0 and ctypes.CDLL(None).prctl(24, 1) != 0:  # PR_CAPBSET_DROP, CAP_DAC_OVERRIDE
+                os._exit(77)
+
+        self.log.write_text("")
+        out = tare("compile", MODEL, "-o", self.folder / "e.tare", "--target", "cuda:sm_80,sm_90", "--cache-dir", cache, env=environment, preexec_fn=obey_permissions)
+        if out.returncode == 77:
+            self.skipTest("root that cannot give up its privileges")
+        self.assertEqual(out.returncode, 0, out.stderr)
+        self.assertEqual(out.stderr.count("warning: kernels were not kept in the cache: "), 1, out.stderr)
+        self.assertIn(f"CUDA kernels: {kernels} images compiled, {2 * kernels} from the cache", out.stderr)
+        self.assertEqual(self.log.read_text().count("sm_80 "), 0)
+        self.assertEqual((self.folder / "e.tare").read_bytes(), (self.folder / "wanted.tare").read_bytes())
+        self.assertEqual(sorted(p.name for p in cache.iterdir()), held)
+
+    def test_compiles_that_share_a_cache(self):
+        environment, cache = self.fake(), self.folder / "cache"
+        self.compiled(environment, name="wanted.tare")
+        running = [subprocess.Popen([TARE, "compile", MODEL, "-o", self.folder / f"{i}.tare", "--target", "cuda:sm_80,sm_90", "--cache-dir", cache, "--quiet"], env={**os.environ, **environment}) for i in range(3)]
+        self.assertEqual([process.wait(120) for process in running], [0, 0, 0])
+        for i in range(3):
+            self.assertEqual((self.folder / f"{i}.tare").read_bytes(), (self.folder / "wanted.tare").read_bytes())
+        names = [p.name for p in cache.iterdir()]
+        self.assertTrue(all(re.fullmatch(r"[0-9a-f]{64}\.(cubin|tare)", name) for name in names), names)
+        self.assertEqual(sum(name.endswith(".tare") for name in names), 1)
 
     def test_verify_where_it_cannot_run(self):
         out = tare("compile", MODEL, "-o", self.output, "--target", "cuda:sm_80", "--verify", env={**self.fake(), "TARE_LIBCUDA": "/nonexistent/libcuda.so.1"})
