@@ -81,10 +81,13 @@ int CudaDevice::versionOfImage(const fb::CudaImage &from) const {
   return needed;
 }
 
-/// What any of the images is content with: all that can be said while no GPU is known.
+/// What any of the images is content with: all that can be said while no GPU is known. NVIDIA promises that a driver takes cubins of toolkits of its own major version
+/// and of older ones ("minor version compatibility"); the toolkit's version is that of the PTX that it made as well.
 int CudaDevice::oldestVersion() const {
-  int least = INT32_MAX;
-  for (const auto *i : *plan.cuda()->images()) least = std::min(least, versionOfImage(*i));
+  int least = INT32_MAX, major = 0;
+  for (const auto *i : *plan.cuda()->images())
+    if (CudaArchitecture::of(i->arch()->c_str()).isPtx) major = std::max(major, versionOfImage(*i) / 1000 * 1000);
+  for (const auto *i : *plan.cuda()->images()) least = std::min(least, std::max(major, versionOfImage(*i)));
   return least == INT32_MAX ? driver::kOldestVersion : least;
 }
 

@@ -4,6 +4,7 @@ cpu and cuda:sm_90), FAKE (the fake driver), KERNELS (its host kernels). The fak
 import json
 import os
 import pathlib
+import re
 import struct
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from npz import int64, npy, write_npz  # noqa: E402
 TARE, TARE_RUN, ENGINE, FAKE, KERNELS = (os.environ[name] for name in ("TARE", "TARE_RUN", "ENGINE", "FAKE", "KERNELS"))
 CUDA_MODULE = 11  # runtime/format.h SectionKind
 IMAGES = [i["architecture"] for i in json.loads(subprocess.run([TARE, "inspect", ENGINE, "--kernels", "--json"], check=True, capture_output=True, text=True).stdout)["cuda"]["images"]]
+TOOLKIT = json.loads(subprocess.run([TARE, "report", ENGINE, "--format", "json"], check=True, capture_output=True, text=True).stdout)["cuda"]["toolkit"]
 OWN = IMAGES[0]  # of a GPU with sm_90: the cubin, or the PTX where there was no toolkit to make one
 
 
@@ -91,7 +93,8 @@ class CudaCommandLine(unittest.TestCase):
 
     def test_no_driver(self):
         """What needs no GPU works; what does says which driver the images need."""
-        needed = "needs an NVIDIA driver for CUDA " + ("11.8" if OWN == "sm_90" else "11.")
+        toolkit = re.match(r"(?:NVRTC|nvcc) (\d+)", TOOLKIT)  # its cubins want a driver of its own major version; clang's PTX is that of CUDA 11.8
+        needed = f"needs an NVIDIA driver for CUDA {toolkit[1] + '.0' if toolkit and int(toolkit[1]) > 11 else '11.8'} or later"
         for command in [("run", ENGINE, "--inputs", self.inputs, "--target", "cuda"), ("bench", ENGINE, "--shape", "input_ids=1x2", "--target", "cuda"), ("verify", ENGINE, "--target", "cuda")]:
             code, result = self.run_tool(TARE, *command, driver="/nowhere")
             self.assertEqual(code, 5, result)

@@ -13,6 +13,7 @@ import time
 import unittest
 
 from harness import Case, DATA, TARE, tare
+from npz import int64, write_npz
 
 MODEL = DATA / "bert-tiny"
 NONE = {"TARE_NVRTC": "none", "TARE_NVCC": "none", "TARE_CLANG": "none"}
@@ -270,6 +271,22 @@ class Cuda(Case):
         self.assertEqual(out.returncode, 5, out.stderr)
         self.assertIn("leave out --verify", out.stderr)
         self.assertEqual(self.output.read_bytes(), b"an engine of yesterday")
+
+    def test_an_engine_for_gpus_without_a_driver(self):
+        """It is inspected, reported, estimated and checked on any machine; what would run it is exit 5, which says what is needed."""
+        self.compiled({"TARE_NVRTC": "none", "TARE_NVCC": "none"}, target="cuda:sm_80")  # clang-19: PTX of CUDA 11.0
+        engine, nowhere = self.folder / "e.tare", {"TARE_LIBCUDA": "/nonexistent/libcuda.so.1"}
+        for command in [("inspect", engine), ("inspect", engine, "--kernels"), ("inspect", engine, "--plan"), ("report", engine, "--format", "text"), ("estimate", engine, "--shape", "input_ids=1x8"), ("verify", engine)]:
+            out = tare(*command, env=nowhere)
+            self.assertEqual(out.returncode, 0, out.stderr)
+        inputs = write_npz(self.folder / "in.npz", {"input_ids": int64([1, 3], [1, 2, 3])})
+        for command in [("run", engine, "--inputs", inputs), ("run", engine, "--inputs", inputs, "--target", "cuda"), ("bench", engine, "--shape", "input_ids=1x8"), ("verify", MODEL, engine), ("verify", engine, "--target", "cuda")]:
+            out = tare(*command, env=nowhere)
+            self.assertEqual(out.returncode, 5, out.stderr)
+            self.assertRegex(out.stderr, "no CUDA driver on this machine.*needs an NVIDIA driver for CUDA 11.4 or later")
+        out = tare("run", engine, "--inputs", inputs, "--target", "cpu", env=nowhere)
+        self.assertEqual(out.returncode, 5, out.stderr)
+        self.assertIn("the engine has no code for CPUs", out.stderr)
 
     def test_a_damaged_image_is_refused(self):
         self.compiled(self.fake(), target="cpu:x86-64-v3,cuda:sm_80")
