@@ -75,6 +75,12 @@ TARE_DEVICE bool sync_threads_all(bool vote) {
   return r != 0;
 }
 TARE_DEVICE u32 count_bits(u32 v) { return __popc(v); }
+/// Four of the eight bytes of (high, low), one per hexadecimal digit of `select`: 0 to 3 are those of `low`, 4 to 7 those of `high`.
+TARE_DEVICE u32 byte_permute(u32 low, u32 high, u32 select) {
+  u32 r;
+  asm("prmt.b32 %0, %1, %2, %3;" : "=r"(r) : "r"(low), "r"(high), "r"(select));
+  return r;
+}
 // Lanes outside of the warp keep their own value, as the hardware has it.
 TARE_DEVICE u32 shuffle_xor(u32 v, u32 mask) {
   u32 r;
@@ -119,7 +125,7 @@ template <> TARE_DEVICE bf16 from_float<bf16>(float x) {
 }
 
 /// Copies 16 bytes (16 / sizeof(T) elements) to shared memory; the first `valid` elements come from `from[index...]`, the rest become zero.
-template <class T> TARE_DEVICE void cp_async16(shared<T> to, i64 at, global<const T> from, i64 index, int valid = 16 / sizeof(T)) {
+template <class S, class T> TARE_DEVICE void cp_async16(shared<S> to, i64 at, global<const T> from, i64 index, int valid = 16 / sizeof(T)) {
   u32 target = static_cast<u32>(__cvta_generic_to_shared(to.pointer + at));
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(target), "l"(from.pointer + (valid > 0 ? index : 0)), "r"(static_cast<int>(valid * sizeof(T))) : "memory");
 }
@@ -155,6 +161,18 @@ template <> TARE_DEVICE void mma_m16n8k16<bf16>(float (&c)[4], const u32 (&a)[4]
   asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
                : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
                : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+/// d = c + a b for one 16x8x32 tile of a warp in exact integers: A is how bytes of a are read (u8 or signed char), bytes of b are signed.
+template <class A> TARE_DEVICE void mma_m16n8k32(int (&d)[4], const u32 (&a)[4], const u32 (&b)[2], const int (&c)[4]);
+template <> TARE_DEVICE void mma_m16n8k32<u8>(int (&d)[4], const u32 (&a)[4], const u32 (&b)[2], const int (&c)[4]) {
+  asm volatile("mma.sync.aligned.m16n8k32.row.col.s32.u8.s8.s32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%10,%11,%12,%13};"
+               : "=r"(d[0]), "=r"(d[1]), "=r"(d[2]), "=r"(d[3])
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]), "r"(c[0]), "r"(c[1]), "r"(c[2]), "r"(c[3]));
+}
+template <> TARE_DEVICE void mma_m16n8k32<signed char>(int (&d)[4], const u32 (&a)[4], const u32 (&b)[2], const int (&c)[4]) {
+  asm volatile("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%10,%11,%12,%13};"
+               : "=r"(d[0]), "=r"(d[1]), "=r"(d[2]), "=r"(d[3])
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]), "r"(c[0]), "r"(c[1]), "r"(c[2]), "r"(c[3]));
 }
 
 } // namespace tare

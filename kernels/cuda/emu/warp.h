@@ -74,13 +74,19 @@ inline u32 ballot(bool vote, emu::Site site = emu::here()) {
   });
   return mine.result;
 }
+/// Four of the eight bytes of (high, low), one per hexadecimal digit of `select`: 0 to 3 are those of `low`, 4 to 7 those of `high`.
+inline u32 byte_permute(u32 low, u32 high, u32 select) {
+  const u64 bytes = static_cast<u64>(high) << 32 | low;
+  u32 r = 0;
+  for (u32 i = 0; i < 4; ++i) r |= static_cast<u32>(bytes >> (select >> 4 * i & 7) * 8 & 0xff) << 8 * i;
+  return r;
+}
 inline u32 count_bits(u32 v) { return static_cast<u32>(__builtin_popcount(v)); }
 
 // ---- cp.async: bytes arrive at the wait, not before -------------------------------------------------------------------------------------
 /// Copies 16 bytes (16 / sizeof(T) elements) to shared memory; the first `valid` elements come from `from[index...]`, the rest become zero.
-template <class T> void cp_async16(shared<T> to, emu::At at, global<const T> from, i64 index, int valid = 16 / sizeof(T)) {
-  constexpr int N = 16 / sizeof(T);
-  u32 byte = to.byteOf(at.i, N, at.site);
+template <class S, class T> void cp_async16(shared<S> to, emu::At at, global<const T> from, i64 index, int valid = 16 / sizeof(T)) {
+  u32 byte = to.byteOf(at.i, 16 / sizeof(S), at.site);
   emu::noteWrite(byte, 16, 16, at.site, /*inFlight=*/true);
   emu::noteAccess(emu::Access::SharedStore, byte, 16, at.site);
   if (valid > 0) {
@@ -163,6 +169,25 @@ template <class T> void combineMma(Machine &, Warp &, Mma<T> *const *lanes) {
   for (u32 l = 0; l < kWarp; ++l)
     for (u32 i = 0; i < 4; ++i) lanes[l]->c[i] = c[l / 4 + i / 2 * 8][l % 4 * 2 + i % 2];
 }
+struct MmaBytes {
+  int c[4];
+  u32 a[4], b[2];
+};
+template <class A> void combineMmaBytes(Machine &, Warp &, MmaBytes *const *lanes) {
+  int a[16][32], b[32][8];
+  for (u32 l = 0; l < kWarp; ++l)
+    for (u32 e = 0; e < 4; ++e) {
+      const u32 g = l / 4, k = l % 4 * 4 + e;
+      for (u32 i = 0; i < 4; ++i) a[g + i % 2 * 8][k + i / 2 * 16] = static_cast<A>(lanes[l]->a[i] >> 8 * e);
+      for (u32 i = 0; i < 2; ++i) b[k + i * 16][g] = static_cast<signed char>(lanes[l]->b[i] >> 8 * e);
+    }
+  for (u32 l = 0; l < kWarp; ++l)
+    for (u32 i = 0; i < 4; ++i) {
+      u32 sum = static_cast<u32>(lanes[l]->c[i]); // wraps, as without .satfinite
+      for (u32 k = 0; k < 32; ++k) sum += static_cast<u32>(a[l / 4 + i / 2 * 8][k] * b[k][l % 4 * 2 + i % 2]);
+      lanes[l]->c[i] = static_cast<int>(sum);
+    }
+}
 } // namespace emu
 
 template <int N, class T> void ldmatrix(u32 (&registers)[N], shared<T> from, emu::At at) { emu::loadMatrix(registers, from, at, false); }
@@ -174,6 +199,15 @@ template <class T> void mma_m16n8k16(float (&c)[4], const u32 (&a)[4], const u32
   mine.b[0] = b[0], mine.b[1] = b[1];
   emu::collective<emu::Mma<T>>(5, site, mine, emu::combineMma<T>);
   for (int i = 0; i < 4; ++i) c[i] = mine.c[i];
+}
+
+/// d = c + a b for one 16x8x32 tile of a warp in exact integers: A is how bytes of a are read (u8 or signed char), bytes of b are signed.
+template <class A> void mma_m16n8k32(int (&d)[4], const u32 (&a)[4], const u32 (&b)[2], const int (&c)[4], emu::Site site = emu::here()) {
+  emu::MmaBytes mine;
+  for (int i = 0; i < 4; ++i) mine.c[i] = c[i], mine.a[i] = a[i];
+  mine.b[0] = b[0], mine.b[1] = b[1];
+  emu::collective<emu::MmaBytes>(6, site, mine, emu::combineMmaBytes<A>);
+  for (int i = 0; i < 4; ++i) d[i] = mine.c[i];
 }
 
 } // namespace tare

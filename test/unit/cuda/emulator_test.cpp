@@ -346,4 +346,43 @@ template <class T> void multiply() {
 TEST(Emulator, MatrixFragmentsF16) { multiply<f16>(); }
 TEST(Emulator, MatrixFragmentsBF16) { multiply<bf16>(); }
 
+/// Where the PTX ISA has bytes of m16n8k32 ("Matrix fragments for mma.m16n8k32"): one element of a at a time picks out one row of b.
+template <class A> void multiplyBytes() {
+  std::mt19937 random(static_cast<unsigned>(test::seed()));
+  int b[32][8], c[16][8], wrong = 0;
+  for (auto &row : b)
+    for (int &v : row) v = static_cast<int>(random() % 256) - 128;
+  for (auto &row : c)
+    for (int &v : row) v = static_cast<int>(random());
+  const int value = static_cast<A>(200); // -56 as a signed byte
+  expectClean(run("mma", {{1, 1, 1}, {32, 1, 1}, 0}, [&] {
+    const u32 l = lane_index();
+    u32 fb[2] = {};
+    int fc[4];
+    for (u32 k = 0; k < 32; ++k)
+      if (k % 16 / 4 == l % 4) fb[k / 16] |= static_cast<u32>(b[k][l / 4] & 255) << k % 4 * 8;
+    for (u32 i = 0; i < 4; ++i) fc[i] = c[l / 4 + i / 2 * 8][l % 4 * 2 + i % 2];
+    for (u32 m = 0; m < 16; ++m)
+      for (u32 k = 0; k < 32; ++k) {
+        u32 fa[4] = {};
+        if (l / 4 == m % 8 && l % 4 == k % 16 / 4) fa[m / 8 + k / 16 * 2] = 200u << k % 4 * 8;
+        int sum[4];
+        mma_m16n8k32<A>(sum, fa, fb, fc);
+        for (u32 i = 0; i < 4; ++i) {
+          const u32 row = l / 4 + i / 2 * 8, column = l % 4 * 2 + i % 2;
+          const int product = row == m ? value * b[k][column] : 0;
+          wrong += static_cast<u32>(sum[i]) != static_cast<u32>(c[row][column]) + static_cast<u32>(product);
+        }
+      }
+  }));
+  EXPECT_EQ(wrong, 0);
+}
+TEST(Emulator, ByteFragmentsUnsigned) { multiplyBytes<u8>(); }
+TEST(Emulator, ByteFragmentsSigned) { multiplyBytes<signed char>(); }
+TEST(Emulator, BytesArePermuted) {
+  EXPECT_EQ(byte_permute(0x33221100u, 0x77665544u, 0x3210), 0x33221100u);
+  EXPECT_EQ(byte_permute(0x33221100u, 0x77665544u, 0x7531), 0x77553311u);
+  EXPECT_EQ(byte_permute(0x33221100u, 0x77665544u, 0x0046), 0x00004466u);
+}
+
 } // namespace
