@@ -1,32 +1,36 @@
 // The FFN-up GEMM with its fidelity check fused (spec 6): the bias of row h becomes bias + sum_k b_k E_k with b_k = (|| W_k h - p_k || < tau_k). In: rows h, anchors,
 // prototypes as int4 panels (sparse form) or float panels (dense form). Out: the FFN's rows, through the epilogue. Stages of a block, in one launch:
-//   window test -> compaction of rows by ballot -> int4 dequantised in registers -> distance reduction -> bits in shared memory -> bias of the epilogue.
+//   window test -> compaction of rows by ballot -> int4 unpacked in registers -> distance reduction -> bits in shared memory -> bias of the epilogue.
 // Rows outside of every window have the bits of the last evaluated row before them; the block evaluates again the one row that carries into its tile, so no block
 // waits for another. Where evaluating a row costs too much for that (the printer's rule), a launch of its own evaluates every listed row once and the GEMM only carries. Panels are kernels/cpu/kernels.h's: [K][ceil(R/32)][D][32], int4 as 16 bytes per step (column c low in byte c, c + 16 high, value + 8), scales
 // [K][ceil(R/32)][ceil(D/group)][32], p [K][ceil(R/32)][32], all zero padded.
 #pragma once
+#include "kernels/cuda/check_fixed.cuh"
 #include "kernels/cuda/gemm_mma.cuh"
-#include "kernels/cuda/reduce.cuh"
 
 namespace tare {
 
-/// K heads of rank R over rows of width D; `Window` token steps before each anchor are evaluated.
+/// K heads of rank R over rows of width D; scales of integers are per `Group` values (0: no integers); `Window` token steps before each anchor are evaluated.
 template <int K, int R, int D, int Group = 32, int Window = 3> struct CheckShape {
   static_assert(K >= 1 && K <= 32);
+  using Fixed = FixedShape<D, Group>;
   static constexpr int kHeads = K, kRank = R, kWidth = D, kGroup = Group, kWindow = Window, kPanels = (R + 31) / 32;
   static constexpr int kRows = 64, kChunk = 8; // rows of a tile; rows whose distances are in shared memory at once
   static constexpr u32 kList = kRows + 1;
-  /// Shared memory of the stages: distances by panel, list of rows, their bits; then the bits of the tile's rows, which outlive the stages.
-  static constexpr u32 kDistanceBytes = kChunk * kHeads * kPanels * 4;
-  static constexpr u32 kScratchBytes = kDistanceBytes + 2 * kList * 4 + 16;
+  /// Shared memory of the stages: fixed-point rows, distances by panel, list of rows, their bits; then the bits of the tile's rows, which outlive the stages.
+  static constexpr u32 kDistanceAt = Fixed::kBytes, kListAt = kDistanceAt + kChunk * kHeads * kPanels * 4;
+  static constexpr u32 kScratchBytes = kListAt + 2 * kList * 4 + 16;
 };
 
 /// v - bias for 0 <= v < 2^23 without a conversion, which a GPU does at a quarter of the rate of an addition: v in the
 /// mantissa of 2^23, minus 2^23 + bias. Exact.
 TARE_DEVICE float small_float(u32 v, float bias) { return float_of(static_cast<int32_t>(0x4b000000u | v)) - (8388608.0f + bias); }
 
-/// Prototypes in int4: lane d of a step loads 16 bytes, all 32 columns of that d.
+/// Prototypes in int4: 16 bytes per d, all 32 columns of it. On tensor cores (check_fixed.cuh) where the groups of the scales let them, else decoded to f32.
 template <class Shape> struct Int4Panels {
+  using Integer = u8;
+  static constexpr bool kFixed = Shape::Fixed::kPossible;
+  static constexpr int kStepBytes = 16, kOffset = 8;
   global<const u8> q;
   global<const float> scale;
   TARE_DEVICE void load(float (&w)[32], i64 panel, int d) const {
@@ -43,8 +47,11 @@ template <class Shape> struct Int4Panels {
     }
   }
 };
-/// Prototypes in int8: 32 bytes per step, scales as for int4.
+/// Prototypes in int8: 32 bytes per d, scales as for int4.
 template <class Shape> struct Int8Panels {
+  using Integer = signed char;
+  static constexpr bool kFixed = Shape::Fixed::kPossible;
+  static constexpr int kStepBytes = 32, kOffset = 0;
   global<const signed char> q;
   global<const float> scale;
   TARE_DEVICE void load(float (&w)[32], i64 panel, int d) const {
@@ -61,8 +68,9 @@ template <class Shape> struct Int8Panels {
     }
   }
 };
-/// Prototypes as stored in the model: the dense form.
+/// Prototypes as stored in the model: the dense form, or a sparse one without integers.
 template <class Shape, class W> struct FloatPanels {
+  static constexpr bool kFixed = false;
   global<const W> w;
   TARE_DEVICE void load(float (&to)[32], i64 panel, int d) const {
 #pragma unroll
@@ -151,7 +159,7 @@ template <int M = 16> TARE_DEVICE void butterfly(float (&acc)[32]) {
   if constexpr (M > 1) butterfly<M / 2>(acc);
 }
 
-/// Stage 4: squares of one panel's 32 differences, summed, for `Rows` rows. Each lane multiplies its share of D into all 32
+/// Stage 4 in f32: squares of one panel's 32 differences, summed, for `Rows` rows. Each lane multiplies its share of D into all 32
 /// columns; a butterfly then leaves lane c with column c. A row's sum has one order, whatever other rows it is taken with:
 /// evaluated again elsewhere it has the same bits.
 template <class Shape, int Rows, class H, class Weights>
@@ -194,21 +202,28 @@ template <class Shape, class H, class Weights>
 TARE_DEVICE void evaluate_rows(global<const H> h, shared<int> list, int count, i64 base, const Weights &weights, global<const float> p,
                                global<const float> tau, shared<u32> bits) {
   constexpr int kItems = Shape::kHeads * Shape::kPanels;
-  const shared<float> distance = shared_at<float>(0, Shape::kDistanceBytes / 4);
+  const shared<float> distance = shared_at<float>(Shape::kDistanceAt, Shape::kChunk * kItems);
   const int warp = static_cast<int>(thread_index() / 32);
   for (int start = 0; start < count; start += Shape::kChunk) {
     const int rows = count - start < Shape::kChunk ? count - start : Shape::kChunk;
-    for (int item = warp; item < kItems; item += 4)
-      for (int r = 0; r < rows; r += 2) {
-        const int second = r + 1 < rows ? r + 1 : r;
-        const i64 pair[2] = {base + list.read(start + r), base + list.read(start + second)};
-        float squares[2];
-        panel_squares<Shape>(h, pair, weights, p, item, squares);
-        if (lane_index() == 0) {
-          distance.write(r * kItems + item, squares[0]);
-          if (second != r) distance.write(second * kItems + item, squares[1]);
+    if constexpr (Weights::kFixed) {
+      const int mine = static_cast<int>(lane_index() / 4);
+      fixed_squares<Shape>(h, mine < rows ? base + list.read(start + mine) : -1, weights, p, 0, kItems, [&](int r, int item, float squares) {
+        if (r < rows) distance.write(r * kItems + item, squares);
+      });
+    } else {
+      for (int item = warp; item < kItems; item += 4)
+        for (int r = 0; r < rows; r += 2) {
+          const int second = r + 1 < rows ? r + 1 : r;
+          const i64 pair[2] = {base + list.read(start + r), base + list.read(start + second)};
+          float squares[2];
+          panel_squares<Shape>(h, pair, weights, p, item, squares);
+          if (lane_index() == 0) {
+            distance.write(r * kItems + item, squares[0]);
+            if (second != r) distance.write(second * kItems + item, squares[1]);
+          }
         }
-      }
+    }
     sync_threads();
     for (int r = warp; r < rows; r += 4) {
       const u32 word = word_of<Shape>(tau, [&](int item) { return distance.read(r * kItems + item); });
@@ -218,32 +233,46 @@ TARE_DEVICE void evaluate_rows(global<const H> h, shared<int> list, int count, i
   }
 }
 
-/// The split form's first launch, stages 3 and 4 of every evaluated row, once: distances[i][item] for the i-th listed row
-/// (every row without anchors). Any number of blocks; a warp does one panel for four rows, so that a decoded weight serves
-/// four products, and neighbouring blocks take other rows of the same panels.
-constexpr int kRowsAtOnce = 4;
+/// The split form's first launch, stages 3 and 4 of every evaluated row, once: distances[i][item] for the i-th listed row (every row without anchors). Any number
+/// of blocks, each of which takes four panels, one per warp, of a few rows; neighbouring blocks take other rows of the same panels.
+template <class Shape, class H, class Weights, class Row>
+TARE_DEVICE void float_distances(global<const H> h, i64 count, Row row, const Weights &weights, global<const float> p, global<float> distances) {
+  constexpr int kRows = 4; // so that a decoded weight serves four products
+  constexpr i64 kItems = Shape::kHeads * Shape::kPanels, kFours = (kItems + 3) / 4;
+  const i64 chunks = (count + kRows - 1) / kRows;
+  for (i64 unit = block_index_x(); unit < chunks * kFours; unit += grid_size_x()) {
+    const i64 item = unit / chunks * 4 + thread_index() / 32, first = unit % chunks * kRows;
+    if (item >= kItems) continue;
+    i64 taken[kRows];
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) taken[r] = row(first + r < count ? first + r : count - 1); // behind the last one: the last one again
+    float squares[kRows];
+    panel_squares<Shape>(h, taken, weights, p, item, squares);
+    if (lane_index() != 0) continue;
+#pragma unroll
+    for (int r = 0; r < kRows; ++r)
+      if (first + r < count) distances.write((first + r) * kItems + item, squares[r]);
+  }
+}
+template <class Shape, class H, class Weights, class Row>
+TARE_DEVICE void fixed_distances(global<const H> h, i64 count, Row row, const Weights &weights, global<const float> p, global<float> distances) {
+  constexpr int kRows = Shape::Fixed::kRows, kItems = Shape::kHeads * Shape::kPanels;
+  const i64 chunks = (count + kRows - 1) / kRows;
+  for (i64 unit = block_index_x(); unit < chunks * ((kItems + 3) / 4); unit += grid_size_x()) {
+    const i64 first = unit % chunks * kRows, mine = first + lane_index() / 4;
+    const int item = static_cast<int>(unit / chunks) * 4, end = item + 4 < kItems ? item + 4 : kItems;
+    fixed_squares<Shape>(h, mine < count ? row(mine) : -1, weights, p, item, end, [&](int r, int i, float squares) {
+      if (first + r < count) distances.write((first + r) * kItems + i, squares);
+    });
+  }
+}
 template <class Shape, class H, class Sparse, class Dense>
 TARE_DEVICE void check_distances(global<const H> h, i64 rows, const ListedRun &run, const Sparse &sparse, const Dense &dense,
                                  global<const float> p, global<float> distances) {
-  constexpr i64 kItems = Shape::kHeads * Shape::kPanels, kGroups = (kItems + 3) / 4;
-  const i64 count = run.dense() ? rows : run.count, chunks = (count + kRowsAtOnce - 1) / kRowsAtOnce;
-  for (i64 unit = block_index_x(); unit < chunks * kGroups; unit += grid_size_x()) {
-    const i64 item = unit / chunks * 4 + thread_index() / 32, first = unit % chunks * kRowsAtOnce;
-    if (item >= kItems) continue;
-    i64 taken[kRowsAtOnce];
-#pragma unroll
-    for (int r = 0; r < kRowsAtOnce; ++r) { // behind the last one: the last one again
-      const i64 i = first + r < count ? first + r : count - 1;
-      taken[r] = run.dense() ? i : run.rows.read(i);
-    }
-    float squares[kRowsAtOnce];
-    if (run.dense()) panel_squares<Shape>(h, taken, dense, p, item, squares);
-    else panel_squares<Shape>(h, taken, sparse, p, item, squares);
-    if (lane_index() != 0) continue;
-#pragma unroll
-    for (int r = 0; r < kRowsAtOnce; ++r)
-      if (first + r < count) distances.write((first + r) * kItems + item, squares[r]);
-  }
+  const auto listed = [&](i64 i) { return run.rows.read(i); };
+  if (run.dense()) float_distances<Shape>(h, rows, [](i64 i) { return i; }, dense, p, distances);
+  else if constexpr (Sparse::kFixed) fixed_distances<Shape>(h, run.count, listed, sparse, p, distances);
+  else float_distances<Shape>(h, run.count, listed, sparse, p, distances);
 }
 /// And what the blocks of its GEMM do instead: stage 5 alone.
 template <class Shape>
@@ -263,9 +292,9 @@ TARE_DEVICE void carry_rows(shared<int> list, int count, i64 base, const ListedR
 /// a barrier.
 template <class Shape, class Run, class Evaluate> TARE_DEVICE void check_tile(i64 rows, i64 row, const Run &run, shared<u32> tile, Evaluate evaluate) {
   const u32 t = thread_index();
-  const shared<int> list = shared_at<int>(Shape::kDistanceBytes, Shape::kList);
-  const shared<u32> bits = shared_at<u32>(Shape::kDistanceBytes + Shape::kList * 4, Shape::kList);
-  const shared<u32> masks = shared_at<u32>(Shape::kDistanceBytes + 2 * Shape::kList * 4, 4); // evaluated rows 0-31, 32-63; carrying row relative to the tile, there or not
+  const shared<int> list = shared_at<int>(Shape::kListAt, Shape::kList);
+  const shared<u32> bits = shared_at<u32>(Shape::kListAt + Shape::kList * 4, Shape::kList);
+  const shared<u32> masks = shared_at<u32>(Shape::kListAt + 2 * Shape::kList * 4, 4); // evaluated rows 0-31, 32-63; carrying row relative to the tile, there or not
 
   // 1, 2: window test and compaction. Entry i of the list is the i-th evaluated row; the carrying row comes last.
   if (t < 64) {
@@ -333,8 +362,8 @@ template <class T> struct TileMma : GemmMma {
 };
 
 /// Stage 6. Blocks: (ceil(n / (64 columnTiles)), ceil(m / 64)); a block does `columnTiles` tiles of its rows, so that
-/// their bits are found once for all of them. `epilogue(row, column, sum, bits)`. The distances are f32 products of h as
-/// it lies in memory: bits do not depend on the precision of the GEMM.
+/// their bits are found once for all of them. `epilogue(row, column, sum, bits)`. Distances are those of h as it
+/// lies in memory: bits do not depend on the precision of the GEMM.
 template <class Shape, class Tile> struct Checked {
   static constexpr u32 kTile = Tile::kBytes > Shape::kScratchBytes ? Tile::kBytes : Shape::kScratchBytes;
   static constexpr u32 kSharedBytes = kTile + Shape::kRows * 4;

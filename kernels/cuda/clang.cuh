@@ -42,6 +42,7 @@ TARE_INTRINSIC long long __double_as_longlong(double x) { return __builtin_bit_c
 TARE_INTRINSIC double __longlong_as_double(long long x) { return __builtin_bit_cast(double, x); }
 TARE_INTRINSIC float __fmaf_rn(float a, float b, float c) { return __nvvm_fma_rn_f(a, b, c); }
 TARE_INTRINSIC double __fma_rn(double a, double b, double c) { return __nvvm_fma_rn_d(a, b, c); }
+TARE_INTRINSIC float __fmul_rn(float a, float b) { return __nvvm_mul_rn_f(a, b); }
 TARE_INTRINSIC float __fsqrt_rn(float x) { return __nvvm_sqrt_rn_f(x); }
 TARE_INTRINSIC double __dsqrt_rn(double x) { return __nvvm_sqrt_rn_d(x); }
 TARE_INTRINSIC unsigned long long __cvta_generic_to_shared(const void *p) {

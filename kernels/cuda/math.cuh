@@ -20,6 +20,7 @@ TARE_DEVICE int64_t bits_of64(double x) { return __double_as_longlong(x); }
 TARE_DEVICE double double_of(int64_t i) { return __longlong_as_double(i); }
 TARE_DEVICE float fma32(float a, float b, float c) { return __fmaf_rn(a, b, c); }
 TARE_DEVICE double fma64(double a, double b, double c) { return __fma_rn(a, b, c); }
+TARE_DEVICE float multiply32(float a, float b) { return __fmul_rn(a, b); } // never part of an fma
 TARE_DEVICE float sqrt32(float x) { return __fsqrt_rn(x); }
 TARE_DEVICE double sqrt64(double x) { return __dsqrt_rn(x); }
 #define TARE_INF __int_as_float(0x7f800000)
@@ -35,6 +36,7 @@ TARE_DEVICE int64_t bits_of64(double x) { return emu::bitsOf<int64_t>(x); }
 TARE_DEVICE double double_of(int64_t i) { return emu::bitsOf<double>(i); }
 TARE_DEVICE float fma32(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
 TARE_DEVICE double fma64(double a, double b, double c) { return __builtin_fma(a, b, c); }
+TARE_DEVICE float multiply32(float a, float b) { return a * b; }
 TARE_DEVICE float sqrt32(float x) { return __builtin_sqrtf(x); }
 TARE_DEVICE double sqrt64(double x) { return __builtin_sqrt(x); }
 #define TARE_INF __builtin_inff()

@@ -83,6 +83,26 @@ TEST(CudaEmulator, SparseChecksAreFusedIntoTheirGemm) { // anchors: few rows are
   EXPECT_LT(worstDifference(floatsOf(ours.at("logits")), floatsOf(theirs.at("logits"))), 1e-4);
 }
 
+TEST(CudaEmulator, Int4BitsAreTheCpus) { // both multiply the same 16-bit rows with the same integers
+  const char *name = "contract-lm-balanced-cuda-emu"; // its thresholds sit among the states
+  EXPECT_NE(cudaText(name).find("Int4Panels<Check>{"), std::string::npos);
+  EngineRunner cuda(engine(name), 2, "cuda-emu"), cpu(engine(name), 2);
+  ASSERT_TRUE(cuda.good() && cpu.good());
+  const std::vector<int64_t> all = int64sOf(contractCase("balanced-reference").at("input_ids"));
+  int ones = 0;
+  for (int32_t length = 1; length <= 27; length += 2) { // the last token lies before an anchor: its own bits are left
+    const auto end = all.begin() + 60 * length;
+    ArrayMap input{{"input_ids", int64s({1, length}, {end - length, end})}, {"anchors", int32s({1, 2}, {length, length / 2})}};
+    ASSERT_TRUE(cuda.run(input).count("logits")) << cuda.error.message;
+    ASSERT_TRUE(cpu.run(input).count("logits")) << cpu.error.message;
+    for (size_t check = 0; check < 3; ++check) {
+      EXPECT_EQ(cuda.bits(check), cpu.bits(check)) << "check " << check << ", " << length << " tokens";
+      ones += __builtin_popcount(cpu.bits(check));
+    }
+  }
+  EXPECT_TRUE(ones > 30 && ones < 14 * 9 - 30) << "bits that are all alike would prove nothing: " << ones;
+}
+
 TEST(CudaEmulator, ContractLmOnTensorCores) { // --precision f16: GEMMs with their epilogues, checked ones, attention
   EngineRunner half(engine("contract-lm-cuda-f16"), 2, "cuda-emu"), cpu(engine("contract-lm-cuda-f16"), 2);
   ASSERT_TRUE(half.good() && cpu.good());

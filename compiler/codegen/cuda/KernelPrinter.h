@@ -65,6 +65,7 @@ private:
   KernelText kernel;
   std::string evaluation; // the body of the launch before the kernel's, when there is one
   Dim evaluationBlocks = 1;
+  int64_t evaluationBytes = 0; // of shared memory
   llvm::SmallVector<Memory> operands;
   llvm::SmallVector<Target> results;
   llvm::SmallVector<std::string> includes;

@@ -44,9 +44,10 @@ struct KernelText {
 };
 
 /// K * R rounded up to panels: above this a check's rows are evaluated once, by a launch before the GEMM, below it in the
-/// tiles of the GEMM itself. A tile of 64 rows evaluates 1.5 rows on average (its own and the one that carries), K R D
-/// multiply-adds each, beside 64 x 512 x D of its products: 2048 are a tenth of them.
-constexpr int64_t kSplitChecksAbove = 2048;
+/// tiles of the GEMM itself. A tile of 64 rows evaluates one or two (its own and the one that carries), at the price of
+/// eight: 118 instructions of a warp per panel and 32 values of d (docs/performance.md), nine panels to a warp at this
+/// limit, beside the 8192 FMA that 64 x 512 products of a GEMM in f32 take of it: an eighth.
+constexpr int64_t kSplitChecksAbove = 1152;
 
 /// All kernels of the program. The scratch memory that they need becomes buffers of the program, named in the attribute
 /// plan::kCudaScratchAttr of the dispatches (a second call finds them there).

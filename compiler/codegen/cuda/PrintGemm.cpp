@@ -6,6 +6,14 @@ using namespace mlir;
 
 namespace tare::cuda {
 
+/// Shared memory of quantised rows (kernels/cuda/check_fixed.cuh FixedShape::kBytes): 2560 bytes per warp for panels in
+/// flight; 512 per step of 32 values and 160 per group of a chunk of up to 16 steps.
+static int64_t fixedBytes(int64_t width, int64_t group) {
+  if (group < 1 || group > 128) return 0;
+  int64_t steps = (group + 31) / 32, groups = std::min((width + group - 1) / group, 16 / steps);
+  return 4 * 2560 + groups * (512 * steps + 160);
+}
+
 /// What a sparse fidelity check adds to its gemm (kernels/cuda/check.cuh): the call's first line and the lambda's
 /// last parameter. Operands of the op in order: h, w, p, tau, e, the run's rows (in the place of the anchors), and
 /// with integers quantized, scale.
@@ -24,20 +32,20 @@ std::optional<std::string> KernelPrinter::checkedCall(Printer &p, graph::Fidelit
   auto group = check->getAttrOfType<IntegerAttr>("group");
   bool integers = m.size() == 8, nibbles = integers && stored && stored.getValue() == "int4";
   includes = {"check.cuh", "scalar.cuh"};
-  int64_t panels = (*rank + 31) / 32, scratch = 8 * *heads * panels * 4 + 2 * 65 * 4 + 16,
+  int64_t scales = integers && group ? std::max<int64_t>(group.getInt(), 1) : 0, fixed = fixedBytes(*width, scales);
+  int64_t panels = (*rank + 31) / 32, scratch = fixed + 8 * *heads * panels * 4 + 2 * 65 * 4 + 16,
           tiles = std::min<int64_t>((*f + 63) / 64, 8);
   kernel.grid[0] = Dim((*f + 64 * tiles - 1) / (64 * tiles));
   kernel.sharedBytes = std::max(kernel.sharedBytes, scratch) + 256;
   runOf = m[5]->name;
   bool tensorCores = precision != Precision::F32;
   p.line("using Check = CheckShape<" + std::to_string(*heads) + ", " + std::to_string(*rank) + ", " +
-         std::to_string(*width) + ", " +
-         std::to_string(integers && group ? std::max<int64_t>(group.getInt(), 1) : 32) + ">;");
+         std::to_string(*width) + ", " + std::to_string(scales) + ">;");
   p.line("static_assert(" +
          (tensorCores ? "kGemmMmaCheckedBytes<Check>" : "kGemmF32CheckedBytes<Check, " + storageType(w.element) + ">") +
          " == " + std::to_string(kernel.sharedBytes) + ");");
   bool split = *heads * panels * 32 > splitChecksAbove;
-  roomy = !split; // evaluating takes 64 sums and 32 weights per thread
+  roomy = !split; // evaluating in f32, as dense runs do, takes 64 sums and 32 weights per thread
   std::string dense = "FloatPanels<Check, " + storageType(m[1]->element) + ">{" + m[1]->name + "}";
   std::string sparse = integers ? std::string(nibbles ? "Int4Panels" : "Int8Panels") + "<Check>{" + m[6]->name +
                                       ", " + m[7]->name + "}"
@@ -48,7 +56,8 @@ std::optional<std::string> KernelPrinter::checkedCall(Printer &p, graph::Fidelit
                      a.name + ", " + w.name + ", " + out.name + ", " + dimText(rows) + ", " + dimText(columns) + ", " +
                      std::to_string(tiles) + ", " + runOf + ", ";
   if (split) {
-    // Four panels (one per warp) of four rows are a block's unit; 1024 blocks fill any GPU and take what there is.
+    // Four panels (one per warp) of four or eight rows are a block's unit; 1024 blocks fill any GPU and take what there is.
+    evaluationBytes = fixed;
     kernel.scratch = rows * Dim(*heads * panels * 4);
     evaluationBlocks = Dim::min(Dim::floorDiv(rows + 3, 4) * Dim((*heads * panels + 3) / 4), 1024);
     evaluation = p.text + "  // the distance of every evaluated row to every panel of prototypes, once\n  check_distances<Check>(" +

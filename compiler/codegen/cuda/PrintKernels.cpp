@@ -61,7 +61,7 @@ llvm::Expected<std::vector<KernelText>> KernelPrinter::print() {
   std::vector<KernelText> texts;
   if (!evaluation.empty()) {
     KernelText first = kernel;
-    first.name += "_evaluate", first.sharedBytes = 0, first.evaluates = true;
+    first.name += "_evaluate", first.sharedBytes = evaluationBytes, first.evaluates = true;
     first.grid[0] = evaluationBlocks, first.grid[1] = 1;
     finish(first, evaluation, "TARE_WIDE_KERNEL");
     texts.push_back(std::move(first));

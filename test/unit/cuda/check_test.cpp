@@ -152,7 +152,7 @@ void check(const char *name, Kernel kernel, i64 n, i64 columnTiles, u32 sharedBy
     Buffer<float> out2(m * n, "out2"), distances((listedCount < 0 ? m : listedCount) * K * Shape::kPanels, "distances");
     Buffer<u32> last2(request.batch, "last2");
     ListedRun listedRun{rows, listedCount, request.tokens, carried, last2};
-    auto first = run("distances", {{7, 1, 1}, {128, 1, 1}, 0}, [&] { again.distances(dh, q8, scale, ddense, p, distances, m, listedRun); });
+    auto first = run("distances", {{7, 1, 1}, {128, 1, 1}, Shape::Fixed::kBytes}, [&] { again.distances(dh, q8, scale, ddense, p, distances, m, listedRun); });
     ASSERT_EQ(static_cast<int>(first.fault()), 0) << first.text();
     dh.forget(), p.forget(), distances.forget(), rows.forget();
     auto second = run("carried", g, [&] { again.carried(dh, db, bias, e, tau, distances, out2, m, n, columnTiles, listedRun); });
