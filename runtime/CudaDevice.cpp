@@ -8,13 +8,22 @@ namespace tare {
 namespace {
 constexpr uint64_t kWeightAlignment = 256; // as cuMemAlloc aligns
 
-/// The CUDA version that brought support of an architecture, as the driver counts; of an unknown one what the nearest before it needs.
+/// The architectures that engines are compiled for, and the CUDA version that brought each, as the driver counts.
+constexpr struct { int capability, since; } kKnown[] = {{80, 11000}, {86, 11010}, {87, 11040}, {89, 11080}, {90, 11080}, {100, 12080}, {103, 12090}, {110, 13000}, {120, 12080}, {121, 12090}};
+
+/// The version for an architecture; of an unknown one what the nearest before it needs.
 int versionFor(int capability) {
-  constexpr int known[][2] = {{80, 11000}, {86, 11010}, {87, 11040}, {89, 11080}, {90, 11080}, {100, 12080}, {101, 12080}, {103, 12090}, {110, 13000}, {120, 12080}, {121, 12090}};
   int version = driver::kOldestVersion;
-  for (auto &[from, since] : known)
-    if (capability >= from) version = since;
+  for (auto &row : kKnown)
+    if (capability >= row.capability) version = row.since;
   return std::max(version, driver::kOldestVersion);
+}
+/// What to compile for so that it runs on a GPU: its own architecture, or the nearest before it; 0 when there is none.
+int architectureFor(int capability) {
+  int best = 0;
+  for (auto &row : kKnown)
+    if (capability >= row.capability) best = row.capability;
+  return best;
 }
 /// The CUDA version that a PTX text needs, from its ".version 7.8"; 0 when it does not say.
 int versionOfPtx(const char *text) {
@@ -123,6 +132,14 @@ Result<void> CudaDevice::findDevice(int ordinal) {
   return {};
 }
 
+Error CudaDevice::noImage(const char *asked) const {
+  char advice[80];
+  if (int target = architectureFor(capability)) snprintf(advice, sizeof advice, "compile again with --target cuda:sm_%d", target);
+  else snprintf(advice, sizeof advice, "GPUs before sm_%d are not supported, use --target cpu", kKnown[0].capability);
+  return Error::format(Status::Environment, *asked ? "the engine's code of that name does not run on this GPU" : "the engine has no code for this GPU", "%s is sm_%d, the engine has %s%s%s; %s", deviceName,
+                       capability, ImageList(*plan.cuda()).text, *asked ? ", asked for: " : "", asked, advice);
+}
+
 Result<void> CudaDevice::chooseImage(const char *asked) {
   const fb::CudaImage *cubin = nullptr, *ptx = nullptr;
   for (const auto *i : *plan.cuda()->images()) {
@@ -133,9 +150,7 @@ Result<void> CudaDevice::chooseImage(const char *asked) {
     if (!best || CudaArchitecture::of(best->arch()->c_str()).capability < is.capability) best = i;
   }
   image = cubin ? cubin : ptx, fallback = cubin ? ptx : nullptr;
-  if (!image)
-    return Error::format(Status::Environment, *asked ? "the engine's code of that name does not run on this GPU" : "the engine has no code for this GPU",
-                         "%s is sm_%d, the engine has %s%s%s; compile again with --target cuda:sm_%d", deviceName, capability, ImageList(*plan.cuda()).text, *asked ? ", asked for: " : "", asked, capability);
+  if (!image) return noImage(asked);
   int needed = versionOfImage(*image);
   if (driver.version < needed)
     return Error::format(Status::Environment, "the CUDA driver is too old", "it is for CUDA %d.%d, the engine's %s code needs %d.%d; update the NVIDIA driver, or run with --target cpu",

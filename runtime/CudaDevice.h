@@ -49,6 +49,7 @@ private:
   Result<void> findDevice(int ordinal);
   Error noSuchDevice(int ordinal, int count) const;
   Result<void> chooseImage(const char *asked);
+  Error noImage(const char *asked) const;
   int versionOfImage(const fb::CudaImage &image) const;
   int oldestVersion() const;
   Result<void> loadKernels();

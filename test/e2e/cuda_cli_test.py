@@ -38,7 +38,7 @@ class CudaCommandLine(unittest.TestCase):
         environment = {k: v for k, v in os.environ.items() if not k.startswith(("FAKE_", "TARE_"))}
         environment |= {"TARE_LIBCUDA": driver, "FAKE_CUDA_KERNELS": KERNELS, "FAKE_CUDA_LOG": str(log)} | {f"FAKE_CUDA_{k.upper()}": str(v) for k, v in settings.items()}
         done = subprocess.run([*map(str, command), "--json"], capture_output=True, text=True, env=environment)
-        self.log = log.read_text() if log.exists() else ""
+        self.log, self.stderr = log.read_text() if log.exists() else "", done.stderr
         if self.log:
             self.assertIn("wrong:\nheld:\nlaunches:", self.log)
         return done.returncode, json.loads(done.stdout)
@@ -111,6 +111,9 @@ class CudaCommandLine(unittest.TestCase):
         code, result = self.run_tool(TARE, "bench", ENGINE, "--shape", "input_ids=1x2", "--repeat", "2", "--target", "cuda", refuse="cuStreamBeginCapture=801")
         self.assertEqual(code, 0, str(result)[:300])
         self.assertEqual(self.log.count("cuStreamBeginCapture"), 1)
+        self.assertIn("warning: the driver refuses CUDA graphs (CUresult 801)", self.stderr)
+        self.run_tool(TARE, "bench", ENGINE, "--shape", "input_ids=1x2", "--repeat", "2", "--target", "cuda")
+        self.assertNotIn("refuses", self.stderr)
 
     def test_a_tampered_cubin_is_refused(self):
         data = bytearray(pathlib.Path(ENGINE).read_bytes())

@@ -45,6 +45,14 @@ llvm::Expected<std::vector<double>> times(Request &request, int warm, int repeat
   return list;
 }
 
+/// CUresult with which the driver refused CUDA graphs in these runs; 0: it did not, or there was none.
+int graphRefusal(const Request &request) {
+  std::string metrics = request.metrics();
+  auto [before, after] = llvm::StringRef(metrics).split("\ntare_cuda_graph_refusal ");
+  int code = 0;
+  return after.split('\n').first.getAsInteger(10, code) ? 0 : code;
+}
+
 /// Median time of every step over a few profiled runs.
 llvm::Expected<std::vector<Step>> profileSteps(const EngineHandle &engine, const ArrayMap &inputs, int threads, int repeat) {
   auto request = Request::create(engine, threads, true);
@@ -106,6 +114,7 @@ llvm::Expected<ExitCode> bench(const Options &o, Console &console) {
     if (auto error = request->set(name, array)) return error;
   auto list = times(*request, 3, static_cast<int>(*repeat));
   if (!list) return list.takeError();
+  if (int code = graphRefusal(*request)) console.warn(fmt::format("the driver refuses CUDA graphs (CUresult {}): kernels were launched one by one, which takes longer", code));
   auto steps = profileSteps(*engine, *inputs, static_cast<int>(*threads), std::min(static_cast<int>(*repeat), 15));
   if (!steps) return steps.takeError();
   const char *isa = tare_engine_level(engine->engine.get());

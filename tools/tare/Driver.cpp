@@ -159,16 +159,16 @@ llvm::Expected<ExitCode> runCompile(const CompileRequest &request, Console &cons
     return usage("--emit-onnx writes the source graph, and this source is a Hugging Face folder").inFile(request.options.model).withHint("leave it out, or export the model to ONNX first");
   const bool makesEngine = !request.checkOnly && !(request.stopAfter && request.options.stopAfter < Phase::Engine);
   std::unique_ptr<cuda::Toolkit> toolkit;
-  if (makesEngine || request.printCacheKey) { // first: without it all the work would be for nothing
+  std::string key, compilers;
+  if (makesEngine || request.printCacheKey) { // first: without them all the work would be for nothing
     auto found = findCudaCompiler(request.options, console);
     if (!found) return found.takeError();
-    toolkit = std::move(*found);
+    auto names = cudaCompilers(request.options, found->get());
+    if (!names) return names.takeError();
+    toolkit = std::move(*found), compilers = *names;
   }
-  std::string key;
   if (request.printCacheKey || (makesEngine && !request.cacheDir.empty())) {
-    auto compilers = cudaCompilers(request.options, toolkit.get());
-    if (!compilers) return compilers.takeError();
-    auto computed = cacheKey(request, model->files, *compilers);
+    auto computed = cacheKey(request, model->files, compilers);
     if (!computed) return computed.takeError();
     key = *computed;
   }

@@ -57,7 +57,9 @@ TEST_F(CudaErrors, TheImageThatFits) {
 TEST_F(CudaErrors, NoImageFits) {
   writeCudaEngine(path, {"sm_90", "compute_90"});
   fake->set("capability", 75);
-  says(take(), {"5 ", "no code for this GPU", "Fake GPU is sm_75", "sm_90, compute_90", "--target cuda:sm_75"});
+  says(take(), {"5 ", "no code for this GPU", "Fake GPU is sm_75", "sm_90, compute_90", "GPUs before sm_80 are not supported"});
+  fake->set("capability", 88); // no target of its own: a cubin of sm_87 runs there
+  says(take(), {"5 ", "is sm_88", "compile again with --target cuda:sm_87"});
   fake->set("capability", 86);
   says(take("cuda"), {"5 ", "is sm_86"});
   fake->set("capability", 100);
