@@ -132,7 +132,7 @@ llvm::Expected<std::unique_ptr<Toolkit>> takeNvcc(const std::string &place) {
       toolkit->known.push_back("sm_" + std::to_string(architectureNumber(line.trim())));
   if (list->status != 0 || toolkit->known.empty()) return broken("nvcc", path, *list);
   toolkit->place = path;
-  toolkit->flags = {"-std=c++17", "-w", "-Xptxas", "-v"};
+  toolkit->flags = {"-std=c++17", "-w", "-fmad=false", "-Xptxas", "-v"};
   toolkit->identity = version->output + " " + llvm::join(toolkit->flags, " ");
   return toolkit;
 }
@@ -163,6 +163,7 @@ llvm::Expected<std::unique_ptr<Toolkit>> takeClang(const std::string &place) {
                     "-nocudainc",
                     "-nocudalib",
                     "--cuda-path=/nonexistent",
+                    "-ffp-contract=off",
                     "-fno-ident",
                     "-w",
                     "-S"};

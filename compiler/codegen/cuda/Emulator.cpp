@@ -247,7 +247,7 @@ llvm::Expected<CodeSection> compileForEmulator(ModuleOp planned, const std::vect
   auto run = runProgram(compiler->path, {"-x", "c++", "-std=c++20", "-O2", "-march=x86-64-v3", "-ffreestanding", "-fPIC",
                                     "-fvisibility=hidden", "-fno-exceptions", "-fno-rtti", "-fno-stack-protector",
                                     "-fno-asynchronous-unwind-tables", "-fno-unwind-tables", "-fno-threadsafe-statics",
-                                    "-fno-strict-aliasing", "-fwrapv", "-ffp-contract=on", "-fno-math-errno",
+                                    "-fno-strict-aliasing", "-fwrapv", "-ffp-contract=off", "-fno-math-errno",
                                     "-fno-trapping-math", "-ffunction-sections", "-fno-ident", "-w", "-c", *source,
                                     "-o", object});
   if (!run) return run.takeError();

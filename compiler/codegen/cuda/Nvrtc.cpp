@@ -27,7 +27,7 @@ struct Functions {
   const char *(*errorText)(int);
 };
 
-constexpr llvm::StringLiteral flags[] = {"--std=c++17", "--ptxas-options=-v", "--disable-warnings"};
+constexpr llvm::StringLiteral flags[] = {"--std=c++17", "--fmad=false", "--ptxas-options=-v", "--disable-warnings"};
 
 class Nvrtc : public Toolkit {
 public:

@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 clang, root, engine, library = sys.argv[1], *map(pathlib.Path, sys.argv[2:])
-FLAGS = ("-x c++ -std=c++20 -O2 -march=x86-64-v3 -fPIC -shared -fvisibility=hidden -fno-exceptions -fno-rtti -fno-stack-protector -fno-strict-aliasing -fwrapv -ffp-contract=on "
+FLAGS = ("-x c++ -std=c++20 -O2 -march=x86-64-v3 -fPIC -shared -fvisibility=hidden -fno-exceptions -fno-rtti -fno-stack-protector -fno-strict-aliasing -fwrapv -ffp-contract=off "
          "-fno-math-errno -fno-trapping-math -w").split()
 CUDA_SOURCE = 10  # runtime/format.h SectionKind
 
