@@ -113,4 +113,5 @@ def main():
     return 1 if check(w, cases, "f32") + check(w, cases, "f16") else 0
 
 
-sys.exit(main())
+if __name__ == "__main__":
+    sys.exit(main())

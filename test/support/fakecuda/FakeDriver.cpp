@@ -262,7 +262,7 @@ FAKE cuModuleGetFunction(Function *function, Module module, const char *name) {
   auto *in = find(world().modules, module, "module");
   if (!in || in->image.find(name) == std::string::npos) return 500;
   auto made = std::make_unique<FakeFunction>();
-  made->name = name;
+  made->name = name, made->module = in;
   if (!world().kernelLibrary.empty()) {
     void *library = dlopen(world().kernelLibrary.c_str(), RTLD_NOW | RTLD_LOCAL);
     auto *list = library ? static_cast<const HostKernel *>(dlsym(library, "tare_host_kernels")) : nullptr;

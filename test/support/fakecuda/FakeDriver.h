@@ -7,7 +7,7 @@
 
 extern "C" {
 /// What a test may set and see. Programs that run in another process set the same by environment: FAKE_CUDA_<KEY in capitals>, FAKE_CUDA_KERNELS, and
-/// FAKE_CUDA_REFUSE ("cuStreamBeginCapture=801"); FAKE_CUDA_LOG names a file that gets log, misuses and what is still held when the process ends.
+/// FAKE_CUDA_REFUSE ("cuStreamBeginCapture=801"); FAKE_CUDA_LOG names a file that gets log, misuses and what is still held when the process ends; FAKE_CUDA_RECORD: Record.h.
 struct FakeCuda {
   /// Forgets the log and misuses and takes the settings of the environment again. What is held stays held.
   void (*reset)();

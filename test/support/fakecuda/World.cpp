@@ -1,6 +1,7 @@
 // The fake's state and the execution of kernels. Memory is filled with NaNs when it is given out.
 #include "World.h"
 #include "FakeDriver.h"
+#include "Record.h"
 #include <dlfcn.h>
 
 namespace tare::fakecuda {
@@ -86,7 +87,9 @@ Code World::run(const FakeKernel &k) {
   std::vector<const void *> parameters;
   for (auto &p : k.parameters) parameters.push_back(p.data());
   HostOutcome outcome;
+  recordLaunch(k);
   host->run(&launch, const_cast<void *const *>(parameters.data()), &outcome);
+  recordEnd();
   if (!outcome.failed) return 0;
   wrong("kernel " + k.function->name + ": " + outcome.text);
   return 719; // CUDA_ERROR_LAUNCH_FAILED

@@ -34,8 +34,10 @@ struct HostOutcome {
   char text[512] = {0};
 };
 
+struct FakeModule;
 struct FakeFunction {
   std::string name;
+  const FakeModule *module = nullptr;
   const HostKernel *host = nullptr;
   unsigned long long (*memory)(unsigned threads, unsigned shared) = nullptr; // that the emulator needs
   int shared = 48 * 1024; // most dynamic shared memory of a launch
