@@ -80,6 +80,12 @@ Code geometryError(const FakeKernel &k) {
   if (bad) world().wrong("a launch that no GPU takes: " + k.function->name);
   return bad ? 1 : 0;
 }
+/// Shared memory that a block may have, in bytes (CUDA C++ Programming Guide, "Technical specifications per compute capability"); the least for what is not listed.
+int mostShared(int capability) {
+  static const std::map<int, int> kilobytes = {{80, 163}, {86, 99}, {87, 163}, {89, 99}, {90, 227}, {100, 227}, {103, 227}, {120, 99}, {121, 99}};
+  auto found = kilobytes.find(capability);
+  return (found == kilobytes.end() ? 99 : found->second) * 1024;
+}
 /// The architecture that an image is for: from cubin flags, from PTX's .target, or from the text "FAKE sm_90".
 int architecture(const std::string &image) {
   if (image.size() > 64 && memcmp(image.data(), "\x7f" "ELF", 4) == 0) {
@@ -277,7 +283,7 @@ FAKE cuModuleGetFunction(Function *function, Module module, const char *name) {
 FAKE cuFuncSetAttribute(Function function, int attribute, int value) {
   ENTER("cuFuncSetAttribute " + number(static_cast<uint64_t>(attribute)) + " " + number(static_cast<uint64_t>(value)));
   if (attribute == kMaxDynamicShared) reinterpret_cast<FakeFunction *>(function)->shared = value;
-  return value <= 227 * 1024 ? 0 : 1;
+  return value <= mostShared(static_cast<int>(world().capability(currentDevice()))) ? 0 : 1;
 }
 FAKE cuLaunchKernel(Function f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared, Stream stream, void **arguments, void **) {
   unsigned grid[3] = {gx, gy, gz}, block[3] = {bx, by, bz};
