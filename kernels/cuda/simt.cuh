@@ -123,6 +123,12 @@ template <> TARE_DEVICE bf16 from_float<bf16>(float x) {
   asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(h.bits) : "f"(x));
   return h;
 }
+/// x in TF32 (f32's range, 11 significant bits), to nearest, ties away from zero: a register as mma takes it.
+TARE_DEVICE u32 to_tf32(float x) {
+  u32 r;
+  asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(r) : "f"(x));
+  return r;
+}
 
 /// Copies 16 bytes (16 / sizeof(T) elements) to shared memory; the first `valid` elements come from `from[index...]`, the rest become zero.
 template <class S, class T> TARE_DEVICE void cp_async16(shared<S> to, i64 at, global<const T> from, i64 index, int valid = 16 / sizeof(T)) {
@@ -133,7 +139,8 @@ TARE_DEVICE void cp_async_commit() { asm volatile("cp.async.commit_group;" ::: "
 /// Waits until at most N committed groups of this thread are in flight. Other threads see the data after a barrier.
 template <int N> TARE_DEVICE void cp_async_wait() { asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory"); }
 
-// ldmatrix: lane 8 i + r gives the address of row r (8 elements of 2 bytes) of matrix i.
+// ldmatrix: lane 8 i + r gives the address of row r (16 bytes) of matrix i. Lane 4 g + t gets four bytes of each: elements
+// 2 t, 2 t + 1 of row g where elements have 2 bytes (that of the transposed matrix, if so asked), element t where they have 4.
 template <class T> TARE_DEVICE void ldmatrix(u32 (&d)[4], shared<T> from, i64 at) {
   u32 a = static_cast<u32>(__cvta_generic_to_shared(from.pointer + at));
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];" : "=r"(d[0]), "=r"(d[1]), "=r"(d[2]), "=r"(d[3]) : "r"(a) : "memory");
@@ -173,6 +180,13 @@ template <> TARE_DEVICE void mma_m16n8k32<signed char>(int (&d)[4], const u32 (&
   asm volatile("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%10,%11,%12,%13};"
                : "=r"(d[0]), "=r"(d[1]), "=r"(d[2]), "=r"(d[3])
                : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]), "r"(c[0]), "r"(c[1]), "r"(c[2]), "r"(c[3]));
+}
+/// c += a b for one 16x8x8 tile of a warp; a and b are TF32 (to_tf32), sums are f32. Lane 4 g + t has rows g and g + 8 of
+/// column t of a, the same of column t + 4; rows t and t + 4 of column g of b; c as m16n8k16 has it.
+TARE_DEVICE void mma_m16n8k8_tf32(float (&c)[4], const u32 (&a)[4], const u32 (&b)[2]) {
+  asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+               : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
 } // namespace tare

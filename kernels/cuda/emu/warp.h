@@ -1,5 +1,5 @@
 // Warp operations of the emulator: barriers, shuffles, votes, ldmatrix, mma.sync and cp.async, with the fragment layouts of the PTX ISA (sections "Matrix
-// fragments for mma.m16n8k16" and "ldmatrix"). In: each lane's part. Out: each lane's result. The last lane to come computes for all. Products are summed in f32,
+// fragments for mma.m16n8k16", "... for mma.m16n8k8" and "ldmatrix"). In: each lane's part. Out: each lane's result. The last lane to come computes for all. Products are summed in f32,
 // in order of k: a tensor core rounds otherwise, so comparisons with a GPU need a tolerance.
 #pragma once
 #include "kernels/cuda/emu/memory.h"
@@ -22,6 +22,13 @@ template <> inline bf16 from_float<bf16>(float x) {
   u32 bits = emu::bitsOf<u32>(x);
   if (x != x) return {static_cast<u16>((bits | 0x400000u) >> 16)};
   return {static_cast<u16>((bits + 0x7fffu + (bits >> 16 & 1)) >> 16)};
+}
+/// x in TF32, to nearest, ties away from zero: half of the last place that stays is added to the magnitude, the rest cut.
+inline u32 to_tf32(float x) {
+  u32 bits = emu::bitsOf<u32>(x);
+  if (x != x) bits |= 0x400000u; // stays a NaN
+  else if ((bits & 0x7f800000u) != 0x7f800000u) bits += 0x1000u;
+  return bits & 0xffffe000u;
 }
 
 inline u32 thread_index() { return emu::self().tid; }
@@ -139,10 +146,10 @@ inline void combineLoads(Machine &m, Warp &, LoadMatrix *const *lanes) {
     }
 }
 template <int N, class T> void loadMatrix(u32 (&registers)[N], shared<T> from, At at, bool transposed) {
-  static_assert(sizeof(T) == 2 && (N == 1 || N == 2 || N == 4));
+  static_assert((sizeof(T) == 2 || sizeof(T) == 4) && (N == 1 || N == 2 || N == 4));
   LoadMatrix mine{0, {}, N, transposed};
   if (self().lane < 8 * N) {
-    mine.byte = from.byteOf(at.i, 8, at.site);
+    mine.byte = from.byteOf(at.i, 16 / sizeof(T), at.site);
     noteRead(mine.byte, 16, 16, at.site);
     noteAccess(Access::SharedLoad, mine.byte, 16, at.site);
   }
@@ -188,16 +195,48 @@ template <class A> void combineMmaBytes(Machine &, Warp &, MmaBytes *const *lane
       lanes[l]->c[i] = static_cast<int>(sum);
     }
 }
+struct MmaTf32 {
+  float c[4];
+  u32 a[4], b[2];
+};
+/// Products of two 11-bit significands are exact in f32; the sum is f32's, rounded to nearest for every k in order. A tensor
+/// core aligns several products and c to the largest of them and cuts what is below its last place (Fasi et al. 2021).
+inline void combineMmaTf32(Machine &, Warp &, MmaTf32 *const *lanes) {
+  auto operand = [](u32 bits) { return bitsOf<float>(bits & 0xffffe000u); }; // the hardware does not look at the other bits
+  float a[16][8], b[8][8], c[16][8];
+  for (u32 l = 0; l < kWarp; ++l) {
+    u32 g = l / 4, t = l % 4;
+    for (u32 i = 0; i < 4; ++i) a[g + i % 2 * 8][t + i / 2 * 4] = operand(lanes[l]->a[i]);
+    for (u32 i = 0; i < 2; ++i) b[t + 4 * i][g] = operand(lanes[l]->b[i]);
+    for (u32 i = 0; i < 4; ++i) c[g + i / 2 * 8][2 * t + i % 2] = lanes[l]->c[i];
+  }
+  for (u32 m = 0; m < 16; ++m)
+    for (u32 k = 0; k < 8; ++k)
+      for (u32 n = 0; n < 8; ++n) c[m][n] += a[m][k] * b[k][n];
+  for (u32 l = 0; l < kWarp; ++l)
+    for (u32 i = 0; i < 4; ++i) lanes[l]->c[i] = c[l / 4 + i / 2 * 8][l % 4 * 2 + i % 2];
+}
 } // namespace emu
 
 template <int N, class T> void ldmatrix(u32 (&registers)[N], shared<T> from, emu::At at) { emu::loadMatrix(registers, from, at, false); }
-template <int N, class T> void ldmatrix_transposed(u32 (&registers)[N], shared<T> from, emu::At at) { emu::loadMatrix(registers, from, at, true); }
+template <int N, class T> void ldmatrix_transposed(u32 (&registers)[N], shared<T> from, emu::At at) {
+  static_assert(sizeof(T) == 2); // of 4 bytes, halves of elements would be transposed
+  emu::loadMatrix(registers, from, at, true);
+}
 /// c += a b for one 16x8x16 tile of a warp; T is f16 or bf16, sums are f32.
 template <class T> void mma_m16n8k16(float (&c)[4], const u32 (&a)[4], const u32 (&b)[2], emu::Site site = emu::here()) {
   emu::Mma<T> mine;
   for (int i = 0; i < 4; ++i) mine.c[i] = c[i], mine.a[i] = a[i];
   mine.b[0] = b[0], mine.b[1] = b[1];
   emu::collective<emu::Mma<T>>(5, site, mine, emu::combineMma<T>);
+  for (int i = 0; i < 4; ++i) c[i] = mine.c[i];
+}
+/// c += a b for one 16x8x8 tile of a warp; a and b are TF32 (to_tf32), sums are f32.
+inline void mma_m16n8k8_tf32(float (&c)[4], const u32 (&a)[4], const u32 (&b)[2], emu::Site site = emu::here()) {
+  emu::MmaTf32 mine;
+  for (int i = 0; i < 4; ++i) mine.c[i] = c[i], mine.a[i] = a[i];
+  mine.b[0] = b[0], mine.b[1] = b[1];
+  emu::collective<emu::MmaTf32>(7, site, mine, emu::combineMmaTf32);
   for (int i = 0; i < 4; ++i) c[i] = mine.c[i];
 }
 

@@ -2,6 +2,7 @@
 // compared with the hardware's rules by hand; matrix operations with sums in double.
 #include "kernels/cuda/simt.cuh"
 #include "test/unit/cuda/Launch.h"
+#include "test/unit/cuda/Tf32.h"
 #include <cmath>
 #include <gtest/gtest.h>
 #include <random>
@@ -10,6 +11,7 @@ using namespace tare;
 using emu::Fault;
 using test::Buffer;
 using test::run;
+using test::tf32Of;
 
 namespace {
 constexpr emu::Geometry kBlock{{1, 1, 1}, {128, 1, 1}, 4096}, kGrid{{5, 2, 2}, {64, 1, 1}, 4096};
@@ -383,6 +385,80 @@ TEST(Emulator, BytesArePermuted) {
   EXPECT_EQ(byte_permute(0x33221100u, 0x77665544u, 0x3210), 0x33221100u);
   EXPECT_EQ(byte_permute(0x33221100u, 0x77665544u, 0x7531), 0x77553311u);
   EXPECT_EQ(byte_permute(0x33221100u, 0x77665544u, 0x0046), 0x00004466u);
+}
+
+TEST(Emulator, Tf32RoundsToNearestAwayFromZero) {
+  auto bits = [](float x) { return emu::bitsOf<u32>(x); };
+  const std::pair<float, float> cases[] = {
+      {1.0f, 1.0f}, {-0.0f, -0.0f}, {0x1.ffcp0f, 0x1.ffcp0f}, // 11 bits stay
+      {0x1.002p0f, 0x1.004p0f}, {-0x1.002p0f, -0x1.004p0f}, {0x1.006p0f, 0x1.008p0f}, // ties: to nearest even would give 1 and 0x1.008p0
+      {0x1.001ffep0f, 0x1p0f}, {0x1.002002p0f, 0x1.004p0f}, {0x1.ffep0f, 2.0f},      // beside a tie; a carry into the exponent
+      {0x1.ffdffep127f, 0x1.ffcp127f}, {0x1.ffep127f, INFINITY}, {-INFINITY, -INFINITY},
+      {0x1p-137f, 0x1p-136f}, {0x1.8p-138f, 0.0f}}; // f32's exponents, subnormal numbers too
+  for (auto [x, rounded] : cases) EXPECT_EQ(to_tf32(x), bits(rounded)) << x;
+  for (u32 nan : {0x7fc00000u, 0x7f800001u, 0xffffffffu}) EXPECT_TRUE(std::isnan(emu::bitsOf<float>(to_tf32(emu::bitsOf<float>(nan)))));
+  std::mt19937 random(static_cast<unsigned>(test::seed()));
+  for (int i = 0; i < 100000; ++i) {
+    float x = emu::bitsOf<float>(static_cast<u32>(random()));
+    if (std::abs(x) < 0x1.ffep127f) ASSERT_EQ(emu::bitsOf<float>(to_tf32(x)), tf32Of(x)) << x;
+  }
+}
+
+/// One multiplication by a warp; a is 16x8, b 8x8, c 16x8, all row by row.
+void multiplyTf32(const std::vector<float> &a, const std::vector<float> &b, float (&c)[16][8], bool round = true) {
+  expectClean(run("mma", {{1, 1, 1}, {32, 1, 1}, 512}, [&] {
+    shared<float> sa = shared_at<float>(0, 128);
+    const u32 l = lane_index(), g = l / 4, t = l % 4;
+    for (u32 i = l; i < 128; i += 32) sa.write(i, a[i]);
+    sync_threads();
+    u32 fa[4], fb[2] = {emu::bitsOf<u32>(b[t * 8 + g]), emu::bitsOf<u32>(b[(t + 4) * 8 + g])};
+    ldmatrix(fa, sa, l % 16 * 8 + l / 16 * 4); // four rows of 16 bytes: what mma takes
+    for (u32 &x : fa) x = round ? to_tf32(emu::bitsOf<float>(x)) : x;
+    for (u32 &x : fb) x = round ? to_tf32(emu::bitsOf<float>(x)) : x;
+    float sum[4];
+    for (u32 i = 0; i < 4; ++i) sum[i] = c[g + i / 2 * 8][2 * t + i % 2];
+    mma_m16n8k8_tf32(sum, fa, fb);
+    for (u32 i = 0; i < 4; ++i) c[g + i / 2 * 8][2 * t + i % 2] = sum[i];
+  }));
+}
+TEST(Emulator, MatrixFragmentsTf32) { // the only one of a meets every one of b: row, column and k of each register
+  std::vector<float> b(64);
+  for (int i = 0; i < 64; ++i) b[i] = static_cast<float>(1 + i);
+  for (int row = 0; row < 16; ++row)
+    for (int k = 0; k < 8; ++k) {
+      std::vector<float> a(128);
+      a[row * 8 + k] = 1;
+      float c[16][8] = {};
+      multiplyTf32(a, b, c);
+      for (int m = 0; m < 16; ++m)
+        for (int n = 0; n < 8; ++n) ASSERT_EQ(c[m][n], m == row ? b[k * 8 + n] : 0) << "a[" << row << "][" << k << "], c[" << m << "][" << n << "]";
+    }
+}
+TEST(Emulator, MatricesOfTf32) { // against sums in double of operands that were rounded by definition
+  std::mt19937 random(static_cast<unsigned>(test::seed()));
+  std::uniform_real_distribution<float> uniform(-1, 1);
+  std::vector<float> a(128), b(64);
+  for (auto *v : {&a, &b})
+    for (float &x : *v) x = uniform(random);
+  float c[16][8], cut[16][8] = {};
+  for (auto &row : c)
+    for (float &x : row) x = 0.5f;
+  multiplyTf32(a, b, c);
+  multiplyTf32(a, b, cut, /*round=*/false); // a kernel that forgets to round: the hardware cuts
+  double differing = 0;
+  for (int m = 0; m < 16; ++m)
+    for (int n = 0; n < 8; ++n) {
+      double sum = 0.5, sumOfCut = 0;
+      for (int k = 0; k < 8; ++k) {
+        sum += tf32Of(a[m * 8 + k]) * tf32Of(b[k * 8 + n]);
+        auto cutOf = [](float x) { return static_cast<double>(emu::bitsOf<float>(emu::bitsOf<u32>(x) & ~0x1fffu)); };
+        sumOfCut += cutOf(a[m * 8 + k]) * cutOf(b[k * 8 + n]);
+      }
+      EXPECT_NEAR(c[m][n], sum, 2e-6) << m << "," << n;
+      EXPECT_NEAR(cut[m][n], sumOfCut, 2e-6) << m << "," << n;
+      differing = std::max(differing, std::abs(sum - 0.5 - sumOfCut));
+    }
+  EXPECT_GT(differing, 1e-4); // the two are told apart
 }
 
 } // namespace

@@ -2,6 +2,7 @@
 // allowed is that of f32 sums (and of the rounding of a to T, which the reference does too).
 #include "test/unit/cuda/gemm_kernels.cuh"
 #include "test/unit/cuda/Launch.h"
+#include "test/unit/cuda/Tf32.h"
 #include <cmath>
 #include <gtest/gtest.h>
 #include <random>
@@ -31,14 +32,21 @@ template <class T> std::vector<T> randomOf(size_t count, std::mt19937 &random) {
   return v;
 }
 
-/// T: what both operands are rounded to.
+template <class T> double operandOf(float x) {
+  if constexpr (std::is_same_v<T, test::Tf32>) return test::tf32Of(x);
+  else return to_float(from_float<T>(x));
+}
+
+/// T: what both operands are rounded to. `pad` elements between the rows of a are NaN.
 template <class A, class W, class Out, class T = float, class Kernel, class Finish>
-void check(const char *name, Kernel kernel, Finish finish, u32 sharedBytes, double tolerance, bool counted = false) {
+void check(const char *name, Kernel kernel, Finish finish, u32 sharedBytes, double tolerance, bool counted = false, i64 pad = 0) {
   const i64 shapes[][3] = {{1, 1, 1}, {1, 64, 16}, {3, 5, 7}, {64, 64, 32}, {65, 97, 36}, {33, 128, 129}, {130, 70, 64}, {17, 256, 100}, {128, 96, 0}};
   for (auto [m, n, k] : shapes) {
     SCOPED_TRACE(testing::Message() << name << " m=" << m << " n=" << n << " k=" << k << " seed=" << test::seed());
     std::mt19937 random(static_cast<unsigned>(test::seed() + m * 1000 + n * 100 + k));
-    auto a = randomOf<A>(m * k, random);
+    auto a = randomOf<A>(m * (k + pad), random);
+    for (i64 i = 0; i < m * (k + pad); ++i)
+      if (i % (k + pad) >= k) a[i] = from_float<A>(NAN);
     auto b = randomOf<W>(k * n, random);
     auto bias = randomOf<float>(n, random), residual = randomOf<float>(m * n, random);
     Buffer<A> da(a, "a");
@@ -50,13 +58,11 @@ void check(const char *name, Kernel kernel, Finish finish, u32 sharedBytes, doub
     auto o = run(name, g, [&, m = m, n = n, k = k] { kernel(da, db, dbias, dresidual, out, m, n, k); }, count);
     ASSERT_EQ(static_cast<int>(o.fault()), 0) << o.text();
     if (count) test::print(name, o);
+    for (u32 l = 0; count && l < o.stats->lineCount; ++l) EXPECT_EQ(o.stats->lines[l].cycles, o.stats->lines[l].ideal) << "a bank is met twice: line " << o.stats->lines[l].site.line;
     for (i64 r = 0; r < m; ++r)
       for (i64 c = 0; c < n; ++c) {
         double sum = 0;
-        for (i64 i = 0; i < k; ++i) {
-          auto rounded = [](float x) { return static_cast<double>(to_float(from_float<T>(x))); };
-          sum += rounded(to_float(a[r * k + i])) * rounded(to_float(b[i * n + c]));
-        }
+        for (i64 i = 0; i < k; ++i) sum += operandOf<T>(to_float(a[r * (k + pad) + i])) * operandOf<T>(to_float(b[i * n + c]));
         ASSERT_NEAR(to_float(out[r * n + c]), finish(sum + bias[c], residual[r * n + c]), tolerance) << r << "," << c;
       }
   }
@@ -94,6 +100,23 @@ TEST(CudaGemm, TensorCoresRoundBothOperands) {
                                   [](double v, double) { return geluErf(v); }, GemmMma::kSharedBytes, 2e-5, true);
   check<f16, f16, float, bf16>("gemm_mma_bf16_from_f16", [](auto &a, auto &b, auto &bias, auto &, auto &out, i64 m, i64 n, i64 k) { gemm_mma_bf16_from_f16(a, b, bias, out, m, n, k); },
                                [](double v, double) { return v; }, GemmMma::kSharedBytes, 2e-5);
+}
+
+TEST(CudaGemm, TensorCoresTf32) {
+  check<float, float, float, test::Tf32>("gemm_tf32_gelu", [](auto &a, auto &b, auto &bias, auto &, auto &out, i64 m, i64 n, i64 k) { gemm_tf32_gelu(a, b, bias, out, m, n, k); },
+                                         [](double v, double) { return geluErf(v); }, GemmTf32::kSharedBytes<float>, 2e-5, true);
+}
+TEST(CudaGemm, TensorCoresTf32WithF16WeightsAndRowsApart) { // rows of a start at multiples of 16 bytes where k does, and where it does not
+  for (i64 pad : {4, 3})
+    check<float, f16, f16, test::Tf32>("gemm_tf32_weights_f16_residual",
+                                       [=](auto &a, auto &b, auto &bias, auto &residual, auto &out, i64 m, i64 n, i64 k) { gemm_tf32_weights_f16_residual(a, k + pad, b, bias, residual, out, m, n, k); },
+                                       [](double v, double r) { return v + r; }, GemmTf32::kSharedBytes<f16>, 1e-2, pad == 4, pad); // f16 results: 11 bits, values up to 20
+}
+TEST(CudaGemm, TensorCoresTf32WithBF16Weights) {
+  for (i64 pad : {0, 5})
+    check<float, bf16, float, test::Tf32>("gemm_tf32_weights_bf16",
+                                          [=](auto &a, auto &b, auto &bias, auto &, auto &out, i64 m, i64 n, i64 k) { gemm_tf32_weights_bf16(a, k + pad, b, bias, out, m, n, k); },
+                                          [](double v, double) { return v; }, GemmTf32::kSharedBytes<bf16>, 2e-5, false, pad);
 }
 
 } // namespace
