@@ -7,6 +7,7 @@
 #pragma once
 #include "kernels/cuda/check_fixed.cuh"
 #include "kernels/cuda/gemm_mma.cuh"
+#include "kernels/cuda/gemm_tf32.cuh"
 
 namespace tare {
 
@@ -345,12 +346,19 @@ template <class Shape> TARE_DEVICE float check_bias(u32 bits, global<const float
   return sum;
 }
 
-/// The GEMM that a check is fused into: in f32 (W is how weights are stored), or on tensor cores (T is f16 or bf16).
+/// The GEMM that a check is fused into: in f32 or TF32 (W is how weights are stored), or of operands T = f16 or bf16.
 template <class W> struct TileF32 : GemmF32 {
   static constexpr u32 kBytes = GemmF32::kSharedBytes<W>;
   template <class Out, class Epilogue>
   TARE_DEVICE static void run(global<const float> h, global<const W> b, global<Out> out, i64 m, i64 n, i64 k, i64 row, i64 column, Epilogue epilogue) {
     gemm_f32_tile(h, k, b, out, m, n, k, row, column, epilogue);
+  }
+};
+template <class W> struct TileTf32 : GemmTf32 {
+  static constexpr u32 kBytes = GemmTf32::kSharedBytes<W>;
+  template <class Out, class Epilogue>
+  TARE_DEVICE static void run(global<const float> h, global<const W> b, global<Out> out, i64 m, i64 n, i64 k, i64 row, i64 column, Epilogue epilogue) {
+    gemm_tf32_tile(h, k, b, out, m, n, k, row, column, epilogue);
   }
 };
 template <class T> struct TileMma : GemmMma {
@@ -381,6 +389,7 @@ template <class Shape, class Tile> struct Checked {
   }
 };
 template <class Shape, class W> using CheckedF32 = Checked<Shape, TileF32<W>>;
+template <class Shape, class W> using CheckedTf32 = Checked<Shape, TileTf32<W>>;
 template <class Shape, class T> using CheckedMma = Checked<Shape, TileMma<T>>;
 
 /// The fused form: a block evaluates its own listed rows and the one that carries into it.
@@ -400,12 +409,18 @@ TARE_DEVICE void gemm_f32_checked(global<const float> h, global<const W> b, glob
                                   const Sparse &sparse, const Dense &dense, global<const float> p, global<const float> tau, Epilogue epilogue) {
   gemm_evaluating<CheckedF32<Shape, W>, Shape>(h, b, out, m, n, columnTiles, run, sparse, dense, p, tau, epilogue);
 }
+template <class Shape, class W, class Out, class Run, class Sparse, class Dense, class Epilogue>
+TARE_DEVICE void gemm_tf32_checked(global<const float> h, global<const W> b, global<Out> out, i64 m, i64 n, i64 columnTiles, const Run &run,
+                                   const Sparse &sparse, const Dense &dense, global<const float> p, global<const float> tau, Epilogue epilogue) {
+  gemm_evaluating<CheckedTf32<Shape, W>, Shape>(h, b, out, m, n, columnTiles, run, sparse, dense, p, tau, epilogue);
+}
 template <class Shape, class T, class H, class W, class Out, class Run, class Sparse, class Dense, class Epilogue>
 TARE_DEVICE void gemm_mma_checked(global<const H> h, global<const W> b, global<Out> out, i64 m, i64 n, i64 columnTiles, const Run &run,
                                   const Sparse &sparse, const Dense &dense, global<const float> p, global<const float> tau, Epilogue epilogue) {
   gemm_evaluating<CheckedMma<Shape, T>, Shape>(h, b, out, m, n, columnTiles, run, sparse, dense, p, tau, epilogue);
 }
 template <class Shape, class W> constexpr u32 kGemmF32CheckedBytes = CheckedF32<Shape, W>::kSharedBytes;
+template <class Shape, class W> constexpr u32 kGemmTf32CheckedBytes = CheckedTf32<Shape, W>::kSharedBytes;
 template <class Shape> constexpr u32 kGemmMmaCheckedBytes = CheckedMma<Shape, f16>::kSharedBytes;
 
 /// The split form's second launch: check_distances has run before. Same shared memory, same bits.
@@ -420,6 +435,11 @@ template <class Shape, class W, class Out, class Epilogue>
 TARE_DEVICE void gemm_f32_carried(global<const float> h, global<const W> b, global<Out> out, i64 m, i64 n, i64 columnTiles, const ListedRun &run,
                                   global<const float> distances, global<const float> tau, Epilogue epilogue) {
   gemm_carrying<CheckedF32<Shape, W>, Shape>(h, b, out, m, n, columnTiles, run, distances, tau, epilogue);
+}
+template <class Shape, class W, class Out, class Epilogue>
+TARE_DEVICE void gemm_tf32_carried(global<const float> h, global<const W> b, global<Out> out, i64 m, i64 n, i64 columnTiles, const ListedRun &run,
+                                   global<const float> distances, global<const float> tau, Epilogue epilogue) {
+  gemm_carrying<CheckedTf32<Shape, W>, Shape>(h, b, out, m, n, columnTiles, run, distances, tau, epilogue);
 }
 template <class Shape, class T, class H, class W, class Out, class Epilogue>
 TARE_DEVICE void gemm_mma_carried(global<const H> h, global<const W> b, global<Out> out, i64 m, i64 n, i64 columnTiles, const ListedRun &run,

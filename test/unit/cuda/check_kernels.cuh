@@ -44,6 +44,7 @@ TARE_ROOMY_KERNEL(128) ffn_up_checked_f16(global<const f16> h, global<const f16>
   }
 TARE_SPLIT(SmallCheck, split_small, float, gemm_f32_carried)
 TARE_SPLIT(OddCheck, split_odd, float, gemm_f32_carried)
+TARE_SPLIT(OddCheck, split_odd_tf32, float, gemm_tf32_carried)
 TARE_SPLIT(WideCheck, split_wide, f16, gemm_mma_carried, , f16)
 #define TARE_FUSED_INT8(SHAPE, NAME, T, GEMM, ...)                                                                     \
   TARE_ROOMY_KERNEL(128) NAME(global<const T> h, global<const T> b, global<const float> bias, global<const float> e,         \
@@ -56,6 +57,7 @@ TARE_SPLIT(WideCheck, split_wide, f16, gemm_mma_carried, , f16)
                             });                                                                                       \
   }
 TARE_FUSED_INT8(OddCheck, fused_odd_int8, float, gemm_f32_checked)
+TARE_FUSED_INT8(OddCheck, fused_odd_tf32, float, gemm_tf32_checked)
 TARE_FUSED_INT8(WideCheck, fused_wide_int8, f16, gemm_mma_checked, , f16)
 
 } // namespace tare

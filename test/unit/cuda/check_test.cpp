@@ -2,6 +2,7 @@
 // no anchors at all. A row whose distance is within float rounding of its threshold would decide nothing: thresholds are put into gaps between distances.
 #include "test/unit/cuda/check_kernels.cuh"
 #include "test/unit/cuda/Launch.h"
+#include "test/unit/cuda/Tf32.h"
 #include <algorithm>
 #include <cmath>
 #include <gtest/gtest.h>
@@ -18,6 +19,12 @@ template <class T> std::vector<T> randomOf(size_t count, std::mt19937 &random) {
   std::vector<T> v(count);
   for (T &x : v) x = from_float<T>(normal(random));
   return v;
+}
+
+/// An operand of the GEMM as the kernel multiplies it.
+template <class Operand, class T> double operandOf(T x) {
+  if constexpr (std::is_same_v<Operand, test::Tf32>) return test::tf32Of(to_float(x));
+  else return to_float(x);
 }
 
 struct Request {
@@ -108,8 +115,8 @@ template <class Shape, class T> struct Model {
 /// Which form of the kernel: the window test inside and int4, or rows listed before the launch and int8.
 enum class Form { Anchors, Listed };
 
-/// `again` (Form::Listed) gets the buffers once more and an `out` of its own, which must come out the same in every bit.
-template <class Shape, class T, Form form = Form::Anchors, class Kernel, class Again = std::nullptr_t>
+/// `Operand`: what both operands of the GEMM are rounded to; the distances are not. `again` (Form::Listed) gets the buffers once more and an `out` of its own, which must come out the same in every bit.
+template <class Shape, class T, Form form = Form::Anchors, class Operand = T, class Kernel, class Again = std::nullptr_t>
 void check(const char *name, Kernel kernel, i64 n, i64 columnTiles, u32 sharedBytes, double tolerance, const Request &request, bool counted = false, Again again = {}) {
   constexpr int K = Shape::kHeads, D = Shape::kWidth;
   SCOPED_TRACE(testing::Message() << name << " B=" << request.batch << " tokens=" << request.tokens << " past=" << request.past << " seed=" << test::seed());
@@ -174,7 +181,7 @@ void check(const char *name, Kernel kernel, i64 n, i64 columnTiles, u32 sharedBy
       if (counted && row % 16) continue; // every bit, some of the products
       for (i64 c = 0; c < n; ++c) {
         double sum = model.bias[c];
-        for (int d = 0; d < D; ++d) sum += static_cast<double>(to_float(h[row * D + d])) * to_float(model.b[d * n + c]);
+        for (int d = 0; d < D; ++d) sum += operandOf<Operand>(h[row * D + d]) * operandOf<Operand>(model.b[d * n + c]);
         for (int k = 0; k < K; ++k) sum += (bits >> k & 1) * static_cast<double>(model.e[k * n + c]);
         ASSERT_NEAR(out[row * n + c], 0.5 * sum * (1 + std::erf(sum / std::sqrt(2.0))), tolerance) << "b" << b << " t" << t << " column " << c;
       }
@@ -214,6 +221,8 @@ TEST(CudaCheck, SplitFormGivesTheSameBits) {
     check<SmallCheck, float, Form::Listed>("split_small", ffn_up_checked_listed, 200, 2, kGemmF32CheckedBytes<SmallCheck, float>, 1e-4, r, false, Split{split_small_distances, split_small_carried});
     check<OddCheck, float, Form::Listed>("split_odd", fused_odd_int8, 150, 2, kGemmF32CheckedBytes<OddCheck, float>, 1e-4, r, false, Split{split_odd_distances, split_odd_carried});
   }
+  for (const Request &r : requests)
+    check<OddCheck, float, Form::Listed, test::Tf32>("split_odd_tf32", fused_odd_tf32, 150, 2, kGemmTf32CheckedBytes<OddCheck, float>, 1e-4, r, false, Split{split_odd_tf32_distances, split_odd_tf32_carried});
   check<WideCheck, f16, Form::Listed>("split_wide", fused_wide_int8, 128, 2, kGemmMmaCheckedBytes<WideCheck>, 2e-3, requests[3], false, Split{split_wide_distances, split_wide_carried});
 }
 
