@@ -29,7 +29,7 @@ struct CompileOptions {
   double checkFidelity = 98;                // --check-fidelity: percent of bits near anchors, per head, that a sparse form must keep (spec 6)
   uint64_t foldLimit = uint64_t(1) << 20;   // bytes a folded constant may have beyond what it replaces
   std::vector<std::string> levels = {"x86-64-v3", "x86-64-v4", "avx512-bf16", "amx"};
-  std::string precision = "f32";            // --precision: f32; f16 or bf16 for CUDA targets (compiler/codegen/cuda/Kernels.h)
+  std::string precision = "f32";            // --precision f32, f16, bf16; tf32 is --tf32. Of CUDA targets (compiler/codegen/cuda/Kernels.h)
   unsigned threads = 1;                     // of the compiler itself
   bool measureAll = false;                  // run the gradient check and the heatmap although no verdict needs them (check, reports)
   Phase stopAfter = Phase::Engine;

@@ -13,13 +13,14 @@ namespace {
 /// What rounding both operands of every product may do to a model's outputs. One rounding to nearest has a relative
 /// error of rms at most u / sqrt(3) (u: the unit roundoff, 2^-11 for f16, 2^-8 for bf16); the errors of a sum's terms
 /// are independent, so a GEMM's result has sqrt(2) of that relative to itself; `products` GEMMs one behind the other
-/// add in squares. Sums, softmax, norms and everything else are f32 and add nothing that counts.
-double roundingRms(double unit, int products, const std::vector<float> &truth) {
+/// add in squares. A product of which only one operand is rounded is half of one. Sums, softmax, norms and everything
+/// else are f32 and add nothing that counts.
+double roundingRms(double unit, double products, const std::vector<float> &truth) {
   double square = 0;
   for (float v : truth) square += double(v) * v;
   return unit * std::sqrt(2.0 * products / 3.0) * std::sqrt(square / double(truth.size()));
 }
-void expectRounded(const std::vector<float> &got, const std::vector<float> &truth, double unit, int products) {
+void expectRounded(const std::vector<float> &got, const std::vector<float> &truth, double unit, double products) {
   ASSERT_EQ(got.size(), truth.size());
   double square = 0, bound = roundingRms(unit, products, truth), worst = worstDifference(got, truth);
   for (size_t i = 0; i < got.size(); ++i) square += (double(got[i]) - truth[i]) * (double(got[i]) - truth[i]);
@@ -29,9 +30,11 @@ void expectRounded(const std::vector<float> &got, const std::vector<float> &trut
   EXPECT_GT(worst, 1e-4);      // f32 is within 1e-5: this was computed from rounded operands
   printf("rms error %.3g (bound %.3g), worst %.3g (bound %.3g)\n", rms, bound, worst, 6 * bound);
 }
-constexpr double kF16 = 0x1p-11, kBF16 = 0x1p-8;
+constexpr double kF16 = 0x1p-11, kTf32 = 0x1p-11, kBF16 = 0x1p-8;
 constexpr int kContractProducts = 8 * 6 + 2 * 2 + 1; // q k v, scores, values, out, up, down; two live enhancers; head
 constexpr int kLlamaProducts = 8 * 6 + 1;
+// In TF32, scores and values are products of f32; the weights of Llama are bf16, which TF32 holds as they are.
+constexpr double kContractTf32Products = 8 * 4 + 2 * 2 + 1, kLlamaTf32Products = (8 * 4 + 1) / 2.0;
 
 /// The "cuda source" of an engine; empty, and a failure, when there is none.
 std::string cudaText(const char *name) {
@@ -132,6 +135,42 @@ TEST(CudaEmulator, TheTextOfTensorCores) {
     EXPECT_NE(text.find(line), std::string::npos) << line;
   for (const char *line : {"gemm_f32(", "attention_f32<", "gemm_f32_checked<"})
     EXPECT_EQ(text.find(line), std::string::npos) << line;
+}
+
+TEST(CudaEmulator, ContractLmInTf32) { // --tf32: GEMMs with their epilogues, checked ones; attention in f32
+  EngineRunner tf32(engine("contract-lm-cuda-tf32"), 2, "cuda-emu"), cpu(engine("contract-lm-cuda-tf32"), 2);
+  ASSERT_TRUE(tf32.good() && cpu.good());
+  for (const char *name : {"one", "short"}) {
+    ArrayMap wanted = contractCase(name), got = tf32.run({{"input_ids", wanted.at("input_ids")}});
+    ASSERT_TRUE(got.count("logits")) << tf32.error.message;
+    expectRounded(floatsOf(got.at("logits")), floatsOf(wanted.at("logits")), kTf32, kContractTf32Products);
+  }
+  std::vector<int64_t> ids = int64sOf(contractCase("medium").at("input_ids"));
+  ids.resize(100);
+  ArrayMap input{{"input_ids", int64s({1, 100}, ids)}, {"anchors", int32s({1, 4}, {20, 70, 72, -1})}};
+  ArrayMap ours = tf32.run(input), theirs = cpu.run(input); // the CPU's code of the same engine computes in f32
+  ASSERT_TRUE(ours.count("logits")) << tf32.error.message;
+  expectRounded(floatsOf(ours.at("logits")), floatsOf(theirs.at("logits")), kTf32, kContractTf32Products);
+}
+
+TEST(CudaEmulator, LlamaInTf32) { // bf16 weights are exact in TF32, activations are rounded
+  ArrayMap cases = load("llama-pro-tiny/cases");
+  EngineRunner tf32(engine("llama-pro-tiny-cuda-tf32"), 2, "cuda-emu");
+  ASSERT_TRUE(tf32.good());
+  for (std::string name : {"a", "b", "c"}) {
+    ArrayMap got = tf32.run({{"input_ids", cases.at(name + ".input_ids")}}, {"logits"});
+    ASSERT_TRUE(got.count("logits")) << tf32.error.message;
+    expectRounded(floatsOf(got.at("logits")), floatsOf(cases.at(name + ".logits")), kTf32, kLlamaTf32Products);
+  }
+}
+
+TEST(CudaEmulator, TheTextOfTf32) { // nothing of it without the flag
+  const std::string text = cudaText("contract-lm-cuda-tf32");
+  for (const char *line : {"#include \"kernels/cuda/gemm_tf32.cuh\"\n", "gemm_tf32(", "gemm_tf32_checked<Check>(", "attention_f32<"})
+    EXPECT_NE(text.find(line), std::string::npos) << line;
+  for (const char *line : {"gemm_f32(", "gemm_f32_checked<", "mma<"})
+    EXPECT_EQ(text.find(line), std::string::npos) << line;
+  for (const char *other : {"contract-lm-cuda-emu", "contract-lm-cuda-f16"}) EXPECT_EQ(cudaText(other).find("tf32"), std::string::npos) << other;
 }
 
 TEST(CudaEmulator, AnIdBeyondTheVocabularyIsAnError) {

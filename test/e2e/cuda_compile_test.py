@@ -114,11 +114,16 @@ def bytes_are_equal():
 
 def tensor_cores():
     """The other printers' texts: mma, ldmatrix, cp.async."""
-    for precision in {"clang": ["f16", "bf16"], "nvrtc": ["f16"], "nvcc": []}[MODE]:
+    check(b"tf32" not in (OUT / f"bert-tiny-{MODE}" / "a.tare").read_bytes(), "TF32 that nobody asked for")
+    for precision in {"clang": ["f16", "bf16", "tf32"], "nvrtc": ["f16", "tf32"], "nvcc": ["tf32"]}[MODE]:
         engine = OUT / f"bert-tiny-{MODE}-{precision}.tare"
-        compiled(DATA / "bert-tiny", engine, "--target", "cuda:sm_80", "--precision", precision, "--quiet")
-        check(checked(f"bert {precision}", engine, "sm_80")["precision"] == precision, f"precision of {precision}")
-        check(b"mma.sync.aligned.m16n8k16.row.col.f32." + precision.encode() in engine.read_bytes(), f"no tensor core is used in {precision}")
+        compiled(DATA / "bert-tiny", engine, "--target", "cuda:sm_80", *(["--tf32"] if precision == "tf32" else ["--precision", precision]), "--quiet")
+        report, tile = checked(f"bert {precision}", engine, "sm_80"), b"m16n8k8" if precision == "tf32" else b"m16n8k16"
+        check(report["precision"] == precision, f"precision of {precision}")
+        check(f"precision {precision}\n" in tare("inspect", engine, "--kernels").stdout, f"precision of {precision} in inspect")
+        check(b"mma.sync.aligned." + tile + b".row.col.f32." + precision.encode() in engine.read_bytes(), f"no tensor core is used in {precision}")
+        spilled = [k["name"] for k in report["kernels"] if k["kind"] == "gemm" and any(r["spill_store_bytes"] + r["spill_load_bytes"] for r in k["resources"])]
+        check(not spilled, f"GEMMs of {precision} that spill: {spilled}")
 
 
 def main():

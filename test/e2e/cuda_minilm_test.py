@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Two layers of MiniLM's shape (384 wide, 12 heads, 1536) through the CUDA text on the emulator. In: the build folder. Out: exit 0, or 1 and what differs.
-Once in f32 and once with --precision f16. The weights are random (the real ones need a download); the oracle is the forward pass below, in float64, written from the BERT paper's formulas.
+In f32, with --tf32 and with --precision f16. The weights are random (the real ones need a download); the oracle is the forward pass below, in float64, written from the BERT paper's formulas.
 """
 import json
 import math
@@ -83,7 +83,7 @@ def forward(w, ids, mask):
 
 def check(w, cases, precision):
     engine = FOLDER / f"engine-{precision}.tare"
-    subprocess.run([TARE, "compile", FOLDER, "-o", engine, "--target", "cuda-emu", "--precision", precision, "--quiet"], check=True)
+    subprocess.run([TARE, "compile", FOLDER, "-o", engine, "--target", "cuda-emu", *(["--tf32"] if precision == "tf32" else ["--precision", precision]), "--quiet"], check=True)
     wrong = 0
     for ids, mask in cases:
         np.savez(FOLDER / "in.npz", input_ids=ids, attention_mask=mask)
@@ -91,10 +91,11 @@ def check(w, cases, precision):
         got, want = np.load(FOLDER / "out.npz")["last_hidden_state"], forward(w, ids, mask)
         error = np.abs(got - want)[mask == 1]
         rms, worst, low, high = np.sqrt((error**2).mean()), error.max(), 0, 2e-5
-        if precision == "f16":
-            # Both operands of each of six products per layer are rounded, 2^-11 / sqrt(3) at most in rms; errors add in squares
-            # (CudaEmulatorTest.cpp says more). Below 1e-4 nothing would have been rounded at all.
-            low, high = 1e-4, 6 * 2.0**-11 * math.sqrt(2 * 6 * LAYERS / 3) * np.sqrt((want[mask == 1] ** 2).mean())
+        if precision != "f32":
+            # Both operands of each of six products per layer, in TF32 of the four with weights, are rounded, 2^-11 / sqrt(3) at most in
+            # rms; errors add in squares (CudaEmulatorTest.cpp says more). Below 1e-4 nothing would have been rounded at all.
+            products = {"f16": 6, "tf32": 4}[precision] * LAYERS
+            low, high = 1e-4, 6 * 2.0**-11 * math.sqrt(2 * products / 3) * np.sqrt((want[mask == 1] ** 2).mean())
             wrong += not rms < high / 6
         print(f"{precision} {ids.shape[0]}x{ids.shape[1]}: largest difference {worst:.3g} (at most {high:.3g}), rms {rms:.3g}")
         wrong += not low <= worst < high
@@ -110,7 +111,7 @@ def main():
         if tail:
             mask[-1, -tail:] = 0
         cases.append((random.integers(1, VOCABULARY, (batch, length)), mask))
-    return 1 if check(w, cases, "f32") + check(w, cases, "f16") else 0
+    return 1 if sum(check(w, cases, precision) for precision in ("f32", "tf32", "f16")) else 0
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ MODEL = pathlib.Path(os.environ["TARE_DATA"]) / "contract-lm" / "contract-lm.onn
 ENGINE = os.environ["ENGINE"]
 BOTH = os.environ["ENGINE_OF_TWO_TARGETS"]  # cpu and cuda-emu
 HALF = os.environ["ENGINE_IN_HALF_PRECISION"]  # the same with --precision f16
+TF32 = os.environ["ENGINE_IN_TF32"]  # and with --tf32
 IDS, WIDTH = [256, 67, 108, 97, 117, 115, 101, 32], 260
 
 
@@ -34,13 +35,16 @@ class Verify(unittest.TestCase):
             self.logits = list(struct.unpack("<%df" % (len(IDS) * WIDTH), archive.read("logits.npy")[-4 * len(IDS) * WIDTH:]))
 
     def test_a_cuda_target_is_held_to_the_precision_of_its_kernels(self):
-        """Products of f16 operands differ by more than the tolerance of f32 from the CPU's, which computes in f32 whatever is asked for, and by less than that of f16."""
-        done = subprocess.run([TARE, "verify", HALF, "--json"], capture_output=True, text=True)
-        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-        cpu, emulator = json.loads(done.stdout)["targets"]
-        self.assertEqual((cpu["target"], emulator["target"], emulator["against"]), ("cpu", "cuda-emu", "cpu"))
-        self.assertGreater(emulator["max_difference"], 1e-4 + 1e-4 * max(map(abs, self.logits)))
-        self.assertEqual(emulator["violations"], 0)
+        """Products of rounded operands differ by more than the tolerance of f32 from the CPU's, which computes in f32 whatever is asked for, and by less than their own."""
+        for engine, precision in [(HALF, "f16"), (TF32, "tf32")]:
+            done = subprocess.run([TARE, "verify", engine, "--json"], capture_output=True, text=True)
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+            cpu, emulator = json.loads(done.stdout)["targets"]
+            self.assertEqual((cpu["target"], emulator["target"], emulator["against"]), ("cpu", "cuda-emu", "cpu"))
+            self.assertGreater(emulator["max_difference"], 1e-4 + 1e-4 * max(map(abs, self.logits)), precision)
+            self.assertEqual(emulator["violations"], 0, precision)
+            configuration = subprocess.run([TARE, "inspect", engine, "--config"], capture_output=True, text=True, check=True).stdout
+            self.assertIn(f"precision: {precision}\n", configuration)
 
     def test_the_certificate_speaks_of_the_fidelity_checks(self):
         done = subprocess.run([TARE, "verify", "--certificate", ENGINE, MODEL, "--json"], capture_output=True, text=True)

@@ -35,6 +35,7 @@ void addCompileOptions(CLI::App *c, RawOptions &raw, bool checkOnly) {
   const char *code = "Code";
   addRepeatable(c, "--target", raw.targets, "cpu[:LEVEL[,LEVEL...]] (levels x86-64-v3, x86-64-v4, avx512-bf16, amx; default: all) | cuda:sm_XX[,sm_YY...] (sm_80 to sm_121; needs a CUDA Toolkit, or clang-19 for PTX) | cuda-emu[:stats] (CUDA text, run and checked on the CPU; stats: what its memory instructions cost, on stderr)")->type_name("TARGET")->group(code);
   text("--precision", raw.precision, "f32 (default), or f16, bf16: GEMMs and attention of CUDA targets on tensor cores, sums in f32", "NAME")->group(code);
+  c->add_flag("--tf32", raw.tf32, "With --precision f32: GEMMs of CUDA targets on tensor cores, operands rounded to TF32 (11 significant bits), sums in f32; attention and products of two activations stay f32")->group(code);
   text("--threads", raw.threads, "Threads of the compiler (default: physical cores)", "N")->group(code);
   text("--fold-limit", raw.foldLimit, "Bytes a folded constant may add (default 1M)", "BYTES")->group(code);
   addRepeatable(c, "--disable-pass", raw.disabled, "Leave out a pass (names: docs/passes.md)")->type_name("NAME")->group(code);
@@ -61,6 +62,21 @@ static std::string defaultOutput(llvm::StringRef model) {
   if (name.empty()) name = model.rtrim('/');
   name.consume_back(".onnx");
   return name.str() + ".tare";
+}
+
+/// --precision and --tf32: what the products of CUDA targets are computed from.
+static llvm::Error fillPrecision(const RawOptions &raw, CompileOptions &o) {
+  if (!raw.precision.empty()) {
+    if (auto error = checkWord("--precision", raw.precision, {"f32", "f16", "bf16"})) return error;
+    o.precision = raw.precision;
+  }
+  if (raw.tf32 && o.precision != "f32") return usage(fmt::format("--tf32 is a way to compute products of f32, --precision {} asks for others", o.precision)).withHint("leave out one of the two");
+  bool cuda = llvm::any_of(o.levels, [](llvm::StringRef level) { return level.starts_with("cuda") || level.starts_with("sm_"); });
+  if ((raw.tf32 || o.precision != "f32") && !cuda)
+    return usage(fmt::format("{}: code for CPUs computes in f32, and no CUDA target is asked for", raw.tf32 ? "--tf32" : "--precision " + o.precision))
+        .withHint("leave it out, or add a target that has tensor cores: --target cpu,cuda:sm_90 (its CPU code still computes in f32)");
+  if (raw.tf32) o.precision = "tf32";
+  return llvm::Error::success();
 }
 
 static llvm::Error fillOptions(const RawOptions &raw, CompileOptions &o) {
@@ -104,14 +120,7 @@ static llvm::Error fillOptions(const RawOptions &raw, CompileOptions &o) {
   auto levels = parseTargets(raw.targets);
   if (!levels) return levels.takeError();
   o.levels = *levels;
-  if (!raw.precision.empty()) {
-    if (auto error = checkWord("--precision", raw.precision, {"f32", "f16", "bf16"})) return error;
-    o.precision = raw.precision;
-    bool cuda = llvm::any_of(o.levels, [](llvm::StringRef level) { return level.starts_with("cuda") || level.starts_with("sm_"); });
-    if (o.precision != "f32" && !cuda)
-      return usage(fmt::format("--precision {}: code for CPUs computes in f32, and no CUDA target is asked for", o.precision))
-          .withHint("leave it out, or add a target that has tensor cores: --target cpu,cuda:sm_90 (its CPU code still computes in f32)");
-  }
+  if (auto error = fillPrecision(raw, o)) return error;
   for (auto &pass : raw.disabled) {
     std::vector<llvm::StringRef> optional; // a pass that runs twice is one name
     for (auto &row : pipelineTable()) {

@@ -24,7 +24,7 @@ struct RawOptions {
   std::string model, output, rules, policy, calibration, seed, loss, emitConfig, emitOnnx, weightThreshold, forwardThreshold, threads, cacheDir, foldLimit,
       depfile, stopAfter, precision, sign, checkPrecision, checkFidelity, checkWindow;
   std::vector<std::string> targets, reports, keep, only, disabled, failOn;
-  bool strictNans = false, verify = false, largeRemoval = false, printCacheKey = false, dryRun = false, supported = false;
+  bool strictNans = false, tf32 = false, verify = false, largeRemoval = false, printCacheKey = false, dryRun = false, supported = false;
 };
 
 void addCompileOptions(CLI::App *command, RawOptions &raw, bool checkOnly);

@@ -105,14 +105,20 @@ void Comparison::add(const Comparison &o) {
   elements += o.elements, violations += o.violations, changedArgmax += o.changedArgmax, largest = std::max(largest, o.largest);
 }
 
+/// The tolerance, relative to 1 and to the largest element: four unit roundoffs of f16 (2^-11), five of bf16 (2^-8). TF32 has f16's eleven significant bits.
+static double stepOf(int32_t dtype, llvm::StringRef precision) {
+  if (dtype == 16 || precision == "bf16") return 2e-2;
+  if (dtype == 10 || precision == "f16" || precision == "tf32") return 2e-3;
+  return 1e-4;
+}
+
 static Comparison compareFloats(const Array &expected, const Array &actual, llvm::StringRef precision) {
   Comparison c;
   size_t count = countOf(expected);
   double most = 0;
   for (size_t i = 0; i < count; i++)
     if (double v = std::abs(floatAt(expected, i)); std::isfinite(v)) most = std::max(most, v);
-  bool isBf16 = actual.dtype == 16 || precision == "bf16", isF16 = actual.dtype == 10 || precision == "f16";
-  double step = isBf16 ? 2e-2 : isF16 ? 2e-3 : 1e-4, tolerance = step + step * most;
+  double step = stepOf(actual.dtype, precision), tolerance = step + step * most;
   size_t row = expected.shape.empty() || expected.shape.back() <= 0 ? 1 : static_cast<size_t>(expected.shape.back());
   c.elements = static_cast<int64_t>(count);
   for (size_t begin = 0; begin + row <= count; begin += row) {

@@ -7,14 +7,14 @@
 
 namespace tare::cli {
 
-/// A violation: outside 1e-4 + 1e-4 * max|y| (f32; 2e-3 for f16, 2e-2 for bf16), another argmax over the last axis, or for integers and bools not equal. No element counts twice.
+/// A violation: outside 1e-4 + 1e-4 * max|y| (f32; 2e-3 for tf32 and f16, 2e-2 for bf16), another argmax over the last axis, or for integers and bools not equal. No element counts twice.
 struct Comparison {
   int64_t elements = 0, violations = 0, changedArgmax = 0;
   double largest = 0; ///< of |a - b|, over finite elements
   double rate() const { return elements ? static_cast<double>(violations) / static_cast<double>(elements) : 0; }
   void add(const Comparison &other);
 };
-/// Equal shapes and dtypes are the caller's business. NaN equals NaN. `precision` (f32, f16, bf16): what f32 results were computed in; its tolerance is theirs.
+/// Equal shapes and dtypes are the caller's business. NaN equals NaN. `precision` (f32, tf32, f16, bf16): what f32 results were computed in; its tolerance is theirs.
 Comparison compareArrays(const Array &expected, const Array &actual, llvm::StringRef precision = "f32");
 
 /// Gives an imported source the inputs of its engine: overridable initializers are arguments of main.

@@ -15,7 +15,7 @@ llvm::Expected<int> parseDevice(const std::string &text, const std::string &targ
 /// Exit 2 when --device was given and no GPU is used: the engine was opened for the CPU, or, where `all` its targets are run, it has no code for GPUs.
 llvm::Error usesDevice(const EngineHandle &engine, const std::string &device, bool all = false);
 
-/// What the code that the engine was opened with computes products in: f32, or f16 or bf16 of a CUDA target (--precision of the compile).
+/// What the code that the engine was opened with computes products in: f32, or tf32, f16 or bf16 of a CUDA target (--tf32, --precision of the compile).
 std::string precisionOf(const EngineHandle &engine);
 
 struct TargetComparison {

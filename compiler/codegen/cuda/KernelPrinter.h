@@ -48,8 +48,13 @@ private:
   bool gemm(Printer &p);
   std::optional<std::string> checkedCall(Printer &p, graph::FidelityCheckOp check, const Memory &a, const Memory &w,
                                          const Memory &out, const Dim &rows, const Dim &columns);
+  /// Products of f16 or bf16 operands, which memory may hold, too.
+  bool halfOperands() const { return precision == Precision::F16 || precision == Precision::BF16; }
   /// The type of a tensor core's operands.
-  std::string operandType() const { return precision == Precision::F16 ? "f16" : "bf16"; }
+  std::string operandType() const { return precision == Precision::F16 ? "f16" : precision == Precision::BF16 ? "bf16" : "tf32"; }
+  /// The GEMM template of the precision, "gemm_f32" or its like, and its sizes, "GemmF32".
+  std::string gemmName() const { return halfOperands() ? "gemm_mma" : precision == Precision::TF32 ? "gemm_tf32" : "gemm_f32"; }
+  std::string gemmSizes() const { return halfOperands() ? "GemmMma" : precision == Precision::TF32 ? "GemmTf32" : "GemmF32"; }
   bool batchMatmul(Printer &p);
   // PrintAttention.cpp
   bool attention(Printer &p);

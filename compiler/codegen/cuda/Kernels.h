@@ -12,12 +12,13 @@
 
 namespace tare::cuda {
 
-/// What products of GEMMs and attentions are computed from (--precision). F32: f32 on CUDA cores. F16, BF16: operands
+/// What products of GEMMs and attentions are computed from (--precision, --tf32). F32: f32 on CUDA cores. TF32: products
+/// with weights are of operands rounded to TF32 in registers, on tensor cores; the others are F32's. F16, BF16: operands
 /// rounded on their way into shared memory or where they are made (Storage.h), tensor cores, sums and softmax state in
 /// f32. Buffers are the plan's in every case, so that an engine for several targets has one plan and stores its weights
 /// once.
-enum class Precision { F32, F16, BF16 };
-/// Nothing for another word than f32, f16 and bf16.
+enum class Precision { F32, TF32, F16, BF16 };
+/// Nothing for another word than f32, tf32, f16 and bf16.
 std::optional<Precision> precisionOf(llvm::StringRef name);
 
 /// Whether activations that are only read to be rounded are stored rounded (Storage.h), or as the plan says. Results are

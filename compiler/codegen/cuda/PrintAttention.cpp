@@ -26,7 +26,7 @@ bool KernelPrinter::attention(Printer &p) {
   };
   double scale = root.getScale().convertToDouble();
   // What no tensor-core form takes is computed in f32: wider than asked for is always allowed.
-  bool tensorCores = precision != Precision::F32 && *width == *valueWidth && *width % 16 == 0 && scale != 0 &&
+  bool tensorCores = halfOperands() && *width == *valueWidth && *width % 16 == 0 && scale != 0 &&
                      all({q, k, v}, q->element) && (q->element.isF32() || isHalf(q->element)) &&
                      (out.element.isF32() || isHalf(out.element));
   if (!tensorCores && (!all({q, k, v}, Float32Type::get(root.getContext())) || !(out.element.isF32() || isHalf(out.element)))) return false;

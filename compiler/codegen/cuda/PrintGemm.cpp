@@ -38,12 +38,10 @@ std::optional<std::string> KernelPrinter::checkedCall(Printer &p, graph::Fidelit
   kernel.grid[0] = Dim((*f + 64 * tiles - 1) / (64 * tiles));
   kernel.sharedBytes = std::max(kernel.sharedBytes, scratch) + 256;
   runOf = m[5]->name;
-  bool tensorCores = precision != Precision::F32;
   p.line("using Check = CheckShape<" + std::to_string(*heads) + ", " + std::to_string(*rank) + ", " +
          std::to_string(*width) + ", " + std::to_string(scales) + ">;");
-  p.line("static_assert(" +
-         (tensorCores ? "kGemmMmaCheckedBytes<Check>" : "kGemmF32CheckedBytes<Check, " + storageType(w.element) + ">") +
-         " == " + std::to_string(kernel.sharedBytes) + ");");
+  p.line("static_assert(k" + gemmSizes() + "CheckedBytes<Check" + (halfOperands() ? "" : ", " + storageType(w.element)) +
+         "> == " + std::to_string(kernel.sharedBytes) + ");");
   bool split = *heads * panels * 32 > splitChecksAbove;
   roomy = !split; // evaluating in f32, as dense runs do, takes 64 sums and 32 weights per thread
   std::string dense = "FloatPanels<Check, " + storageType(m[1]->element) + ">{" + m[1]->name + "}";
@@ -51,8 +49,8 @@ std::optional<std::string> KernelPrinter::checkedCall(Printer &p, graph::Fidelit
                                       ", " + m[7]->name + "}"
                                 : dense;
   eOf = m[4]->name;
-  std::string types = tensorCores ? "<Check, " + operandType() + ">(" : "<Check>(";
-  std::string call = (tensorCores ? "gemm_mma_" : "gemm_f32_") + std::string(split ? "carried" : "checked") + types +
+  std::string types = halfOperands() ? "<Check, " + operandType() + ">(" : "<Check>(";
+  std::string call = gemmName() + (split ? "_carried" : "_checked") + types +
                      a.name + ", " + w.name + ", " + out.name + ", " + dimText(rows) + ", " + dimText(columns) + ", " +
                      std::to_string(tiles) + ", " + runOf + ", ";
   if (split) {
@@ -71,35 +69,34 @@ std::optional<std::string> KernelPrinter::checkedCall(Printer &p, graph::Fidelit
 }
 
 bool KernelPrinter::gemm(Printer &p) {
-  bool tensorCores = precision != Precision::F32;
   auto root = cast<graph::MatmulOp>(plan::rootOf(block, "gemm"));
   Memory w = operands[plan::gemmRhsArgument(block)], out = results[0].memory;
   auto lhsArgument = dyn_cast<BlockArgument>(root.getLhs());
   Dims dims = graph::dimsOf(root.getResult()), lhs = graph::dimsOf(root.getLhs());
   Type left = elementType(root.getLhs());
-  bool takesLeft = left.isF32() || (tensorCores && (left.isF16() || left.isBF16()));
+  bool takesLeft = left.isF32() || (halfOperands() && (left.isF16() || left.isBF16()));
   if (!lhsArgument || !w.panels() || !takesLeft || results.size() != 1 || out.element.isF64() ||
       !isa<FloatType>(out.element))
     return false;
   if (!(ArrayRef<Dim>(out.physical) == ArrayRef<Dim>(dims)) ||
       !(ArrayRef<Dim>(operands[lhsArgument.getArgNumber()].physical) == ArrayRef<Dim>(lhs)))
     return false;
-  includes = {tensorCores ? "gemm_mma.cuh" : "gemm_f32.cuh", "scalar.cuh"};
+  includes = {gemmName() + ".cuh", "scalar.cuh"};
   Dim rows = elementCount(ArrayRef<Dim>(lhs).drop_back()), columns = dims.back();
   kernel.grid[0] = Dim::floorDiv(columns + 63, 64), kernel.grid[1] = Dim::floorDiv(rows + 63, 64);
   int64_t width = w.element.getIntOrFloatBitWidth() / 8;
-  if (tensorCores) notesRounded(root.getLhs());
-  kernel.sharedBytes = tensorCores ? 2 * 2 * (64 * 32 + 32 * 72) : 2 * (64 * 16 * 4 + 16 * 64 * width);
+  if (halfOperands()) notesRounded(root.getLhs());
+  int64_t stages = precision == Precision::TF32 ? 3 : 2;
+  kernel.sharedBytes = halfOperands() ? 2 * 2 * (64 * 32 + 32 * 72) : stages * (64 * 16 * 4 + 16 * 64 * width);
   if (block.getOps<graph::FidelityCheckOp>().empty()) // a checked one has its own
-    p.line("static_assert(" + (tensorCores ? "GemmMma::kSharedBytes"
-                                           : "GemmF32::kSharedBytes<" + storageType(w.element) + ">") +
+    p.line("static_assert(" + gemmSizes() + "::kSharedBytes" + (halfOperands() ? "" : "<" + storageType(w.element) + ">") +
            " == " + std::to_string(kernel.sharedBytes) + ");");
-  if (tensorCores) p.line("// products of " + operandType() + " on tensor cores, sums in f32");
+  if (precision != Precision::F32) p.line("// products of " + operandType() + " on tensor cores, sums in f32");
   p.line("// " + dimText(rows) + " rows, " + dimText(columns) + " columns, depth " + dimText(lhs.back()));
   graph::FidelityCheckOp check;
   for (auto c : block.getOps<graph::FidelityCheckOp>())
     check = c;
-  std::string call = (tensorCores ? "gemm_mma<" + operandType() + ">(" : "gemm_f32(") + operands[lhsArgument.getArgNumber()].name + ", " + dimText(lhs.back()) + ", " +
+  std::string call = gemmName() + (halfOperands() ? "<" + operandType() + ">(" : "(") + operands[lhsArgument.getArgNumber()].name + ", " + dimText(lhs.back()) + ", " +
                      w.name + ", " + out.name + ", " + dimText(rows) + ", " + dimText(columns) + ", " +
                      dimText(lhs.back()) + ", [=](i64 row, i64 column, float product) -> float {";
   if (check) {

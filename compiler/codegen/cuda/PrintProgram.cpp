@@ -10,6 +10,7 @@ namespace tare::cuda {
 
 std::optional<Precision> precisionOf(StringRef name) {
   if (name == "f32") return Precision::F32;
+  if (name == "tf32") return Precision::TF32;
   if (name == "f16") return Precision::F16;
   if (name == "bf16") return Precision::BF16;
   return std::nullopt;

@@ -72,6 +72,14 @@ class Usage(Case):
         self.refused(2, "--precision 'int8' is not known; it takes f32, f16, bf16", *compile, "--precision", "int8")
         for target in ([], ["--target", "cpu:x86-64-v3"]):
             self.refused(2, "--precision f16: code for CPUs computes in f32, and no CUDA target is asked for", *compile, *target, "--precision", "f16")
+            self.refused(2, "--tf32: code for CPUs computes in f32, and no CUDA target is asked for", *compile, *target, "--tf32", hint="--target cpu,cuda:sm_90")
+        for precision in ("f16", "bf16"):
+            self.refused(2, f"--tf32 is a way to compute products of f32, --precision {precision} asks for others", *compile, "--target", "cuda-emu", "--precision", precision, "--tf32", hint="leave out one of the two")
+        self.refused(2, "--precision 'tf32' is not known; it takes f32, f16, bf16", *compile, "--target", "cuda-emu", "--precision", "tf32")
+        keys = {tuple(flags): tare(*compile, "--target", "cuda-emu", *flags, "--print-cache-key").stdout for flags in ([], ["--precision", "f32"], ["--precision", "f32", "--tf32"], ["--tf32"], ["--precision", "f16"])}
+        self.assertEqual(keys["--precision", "f32", "--tf32"], keys["--tf32",])
+        self.assertEqual(keys["--precision", "f32"], keys[()])
+        self.assertEqual(len(set(keys.values())), 3, keys)
 
     def test_targets_to_run_on(self):
         for command in (["run", MODEL, "--inputs", MODEL], ["bench", MODEL, "--shape", "input_ids=1x2"], ["verify", MODEL]):
