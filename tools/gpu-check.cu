@@ -79,7 +79,10 @@ template <class Launch, class Check> static void measure(const char *name, const
 
 template <class Kernel> static void allowShared(Kernel kernel, u32 bytes) { must(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes)), "shared memory"); }
 
-static void gemm(i64 m, i64 n, i64 k, bool half) {
+enum class Operands { F32, TF32, F16 };
+
+/// Values have 11 significant bits, so that every form computes the same products.
+static void gemm(i64 m, i64 n, i64 k, Operands operands) {
   Device<float> a(m * k), b((n + 31) / 32 * k * 32), bias(n), residual(m * n), out(m * n);
   Device<f16> ha(m * k), hb((n + 31) / 32 * k * 32);
   for (float &x : a.host) x = halfValue(halfBits(normal()));
@@ -91,13 +94,13 @@ static void gemm(i64 m, i64 n, i64 k, bool half) {
   for (size_t i = 0; i < b.host.size(); ++i) hb.host[i] = {halfBits(b.host[i])};
   a.up(), b.up(), bias.up(), residual.up(), ha.up(), hb.up();
   const dim3 grid((n + 63) / 64, (m + 63) / 64);
-  const u32 shared = GemmF32::kSharedBytes<float>;
+  const u32 shared = GemmF32::kSharedBytes<float>, sharedTf32 = GemmTf32::kSharedBytes<float>;
   auto check = [&] {
     out.down();
     double worst = 0;
     for (i64 r = 0; r < m; r += 7)
       for (i64 c = 0; c < n; c += 5) {
-        double sum = bias.host[c] + (half ? residual.host[r * n + c] : 0.0f);
+        double sum = bias.host[c] + (operands == Operands::F16 ? residual.host[r * n + c] : 0.0f);
         for (i64 i = 0; i < k; ++i) sum += static_cast<double>(a.host[r * k + i]) * b.host[(c / 32 * k + i) * 32 + c % 32];
         worst = std::max(worst, std::fabs(sum - out.host[r * n + c]));
       }
@@ -105,8 +108,10 @@ static void gemm(i64 m, i64 n, i64 k, bool half) {
   };
   char shape[64];
   snprintf(shape, sizeof shape, "%lld x %lld x %lld", m, n, k);
-  if (half)
+  if (operands == Operands::F16)
     measure("gemm_mma_f16_residual", shape, 2.0 * m * n * k, 2.0 * (m * k + n * k) + 8.0 * m * n, 1e-3, [&] { gemm_mma_f16_residual<<<grid, 128, GemmMma::kSharedBytes>>>(ha, hb, bias, residual, out, m, n, k); }, check);
+  else if (operands == Operands::TF32)
+    measure("gemm_tf32_bias", shape, 2.0 * m * n * k, 4.0 * (m * k + n * k + m * n), 1e-3, [&] { gemm_tf32_bias<<<grid, 128, sharedTf32>>>(a, b, bias, out, m, n, k); }, check);
   else
     measure("gemm_f32_bias", shape, 2.0 * m * n * k, 4.0 * (m * k + n * k + m * n), 1e-4, [&] { gemm_f32_bias<<<grid, 128, shared>>>(a, b, bias, out, m, n, k); }, check);
 }
@@ -179,7 +184,8 @@ int check_all() {
   cudaDeviceProp device;
   must(cudaGetDeviceProperties(&device, 0), "no usable device");
   printf("%s, sm_%d%d, %d SMs\n%-24s %-28s %10s\n", device.name, device.major, device.minor, device.multiProcessorCount, "kernel", "shape", "error");
-  for (auto [m, n, k] : {std::array<i64, 3>{128, 1536, 384}, {2048, 1536, 384}, {65, 97, 36}}) gemm(m, n, k, false), gemm(m, n, k, true);
+  for (auto [m, n, k] : {std::array<i64, 3>{128, 1536, 384}, {2048, 1536, 384}, {65, 97, 36}})
+    for (Operands operands : {Operands::F32, Operands::TF32, Operands::F16}) gemm(m, n, k, operands);
   attention(8, 12, 512, true);
   attention(1, 8, 2048, false);
   norm(2048, 384);

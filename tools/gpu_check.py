@@ -20,6 +20,7 @@ CALIBRATION = ["--calibration", LM / "calibration.npz"]
 ENGINES = [
     ("contract-lm", LM / "contract-lm.onnx", CALIBRATION, ["one", "short", "batch"], ["input_ids=1x128", "input_ids=1x512", "input_ids=1x2000"]),
     ("contract-lm-f16", LM / "contract-lm.onnx", [*CALIBRATION, "--precision", "f16"], ["one", "short", "batch"], ["input_ids=1x512", "input_ids=1x2000"]),
+    ("contract-lm-tf32", LM / "contract-lm.onnx", [*CALIBRATION, "--tf32"], ["one", "short", "batch"], ["input_ids=1x512", "input_ids=1x2000"]),
     ("contract-lm-kv-cuda", LM / "contract-lm-kv.onnx", ["--check-precision", "f32"], [], ["input_ids=1x1"]),
     ("llama-pro-tiny", DATA / "llama-pro-tiny", [], [], ["input_ids=1x128"]),
     ("minilm", BUILD / "minilm", [], [], ["input_ids=1x128", "input_ids=32x128", "input_ids=1x512"]),
@@ -97,7 +98,7 @@ class Check:
                 counts = [c[key] for c in result["cases"] if key in c]
                 if counts:
                     violations, most = sum(c["violations"] for c in counts), max(c["max_difference"] for c in counts)
-                    allowed = 0.001 * sum(c["elements"] for c in counts) if "f16" in name else 0  # f16 products may exceed the tolerance of f32 here and there
+                    allowed = 0.001 * sum(c["elements"] for c in counts) if name.endswith(("-f16", "-tf32")) else 0  # rounded products may exceed the tolerance of f32 here and there
                     self.row(f"{name}: GPU against {kind}", "ok" if violations <= allowed else "WRONG", f"{violations} violations, largest difference {most:.2g}", seconds)
         result, seconds = self.tried(f"{name}: GPU against CPU", TARE, "verify", engine)
         for target in result.get("targets", []) if result else []:

@@ -29,7 +29,7 @@ def blocks(architecture, registers, shared, threads=128):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--precision", default="f32,f16")
+    parser.add_argument("--precision", default="f32,tf32,f16")
     parser.add_argument("--target", default="cuda:sm_80,sm_86,sm_89,sm_90,sm_100,sm_120")
     parser.add_argument("--cache", help="a folder for compiled kernels (--cache-dir)")
     parser.add_argument("models", nargs="*", type=pathlib.Path)
@@ -40,7 +40,7 @@ def main():
         for precision in options.precision.split(","):
             with tempfile.TemporaryDirectory() as folder:
                 report = pathlib.Path(folder) / "r.json"
-                done = subprocess.run([TARE, "compile", model, "-o", pathlib.Path(folder) / "e.tare", "--target", options.target, "--precision", precision, "--check-precision", "int4", "--report", report,
+                done = subprocess.run([TARE, "compile", model, "-o", pathlib.Path(folder) / "e.tare", "--target", options.target, *(["--tf32"] if precision == "tf32" else ["--precision", precision]), "--check-precision", "int4", "--report", report,
                                        *(["--cache-dir", options.cache] if options.cache else [])], capture_output=True, text=True, env={**os.environ, "TARE_CLANG": "none"})
                 if done.returncode == 5 and "there is none" in done.stderr:
                     print("skipped: neither NVRTC nor nvcc is here")

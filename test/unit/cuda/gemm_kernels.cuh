@@ -29,8 +29,8 @@ TARE_KERNEL(128) gemm_mma_bf16_from_f16(global<const f16> a, global<const f16> b
   gemm_mma<bf16>(a, k, b, out, m, n, k, [=](i64, i64 c, float v) { return v + bias.read(c); });
 }
 
-TARE_KERNEL(128) gemm_tf32_gelu(global<const float> a, global<const float> b, global<const float> bias, global<float> out, i64 m, i64 n, i64 k) {
-  gemm_tf32(a, k, b, out, m, n, k, [=](i64, i64 c, float v) { return gelu_erf(v + bias.read(c)); });
+TARE_KERNEL(128) gemm_tf32_bias(global<const float> a, global<const float> b, global<const float> bias, global<float> out, i64 m, i64 n, i64 k) {
+  gemm_tf32(a, k, b, out, m, n, k, [=](i64, i64 c, float v) { return v + bias.read(c); });
 }
 // Rows of a lie `lda` apart.
 TARE_KERNEL(128) gemm_tf32_weights_f16_residual(global<const float> a, i64 lda, global<const f16> b, global<const float> bias, global<const float> residual, global<f16> out, i64 m, i64 n, i64 k) {
