@@ -29,10 +29,10 @@ def ids(batch, tokens, below):
     return random.integers(1, below, (batch, tokens))
 
 
-def contract_lm():
-    """Three fused checks in int4, f16 on tensor cores: sparse over two tiles of rows (bits are carried into the second), and dense."""
+def contract_lm(*precision):
+    """Three fused checks in int4, GEMMs on tensor cores: sparse over two tiles of rows (bits are carried into the second), and dense."""
     model = MODELS / "contract-lm"
-    flags = [model / "contract-lm.onnx", "--calibration", model / "calibration.npz", "--precision", "f16", "--check-precision", "int4"]
+    flags = [model / "contract-lm.onnx", "--calibration", model / "calibration.npz", *precision, "--check-precision", "int4"]
     anchors = np.array([[20, 63, 68, -1]], np.int32)
     return flags, [{"input_ids": ids(1, 70, 256), "anchors": anchors}, {"input_ids": ids(1, 3, 256)}]
 
@@ -79,7 +79,7 @@ def checks(rank, precision):
     return [FOLDER / "model.onnx", "--check-precision", precision], requests
 
 
-CASES = {"contract-lm": contract_lm, "contract-lm-kv": contract_lm_kv, "llama": llama, "minilm": minilm, "checks-fused": lambda: checks(33, "int4"),
+CASES = {"contract-lm": lambda: contract_lm("--precision", "f16"), "contract-lm-tf32": lambda: contract_lm("--tf32"), "contract-lm-kv": contract_lm_kv, "llama": llama, "minilm": minilm, "checks-fused": lambda: checks(33, "int4"),
          "checks-split": lambda: checks(700, "int8")}
 
 
@@ -207,7 +207,7 @@ def main():
         print(f"{CASE}, PTX of {compiler}: {count} launches of {len(kernels)} kernels, {len(lines)} differ from the emulator", *lines, sep="\n", flush=True)
         wrong += len(lines) + (count == 0)
         if compiler == made[0][0]:
-            wrong += mistakes(path, {"llama": list(MISTAKES)[:4], "contract-lm-kv": list(MISTAKES)[4:]}.get(CASE, []))
+            wrong += mistakes(path, {"llama": list(MISTAKES)[:4], "contract-lm-tf32": list(MISTAKES)[:2], "contract-lm-kv": list(MISTAKES)[4:]}.get(CASE, []))
     return 1 if wrong else 0
 
 
