@@ -1,5 +1,5 @@
-// Engines for cuda-emu, compiled in the test's process with choices that the command line does not have. In: a model of the
-// test data, how its kernels are printed. Out: an engine file, the texts and the plan; or why there is none.
+// Engines for cuda-emu, compiled in the test's process with choices that the command line does not have. In: a model,
+// how its kernels are printed. Out: an engine file, the texts and the plan; or why there is none.
 #pragma once
 #include "compiler/codegen/cuda/Emulator.h"
 #include "compiler/engine/EngineWriter.h"
@@ -9,17 +9,19 @@
 
 namespace tare::test {
 
+inline std::string testData(const std::string &name) { return name.empty() ? "" : std::string(TARE_TEST_DATA) + "/" + name; }
+
 /// A model up to its plan.
 struct PlannedModel {
   mlir::MLIRContext context;
   std::optional<ImportedModel> imported; // has the weights that the module names
   std::string error;
 
-  /// `path` and `calibration` (may be empty) are paths below the test data.
+  /// `calibration` may be empty.
   explicit PlannedModel(const std::string &path, const std::string &calibration = "") {
     CompileOptions options;
-    options.model = std::string(TARE_TEST_DATA) + "/" + path;
-    if (!calibration.empty()) options.calibration = std::string(TARE_TEST_DATA) + "/" + calibration;
+    options.model = path;
+    if (!calibration.empty()) options.calibration = calibration;
     options.levels = {cuda::kEmulatorLevel};
     options.stopAfter = Phase::Planned;
     auto model = importModel(context, options);

@@ -248,7 +248,9 @@ llvm::Expected<CodeSection> compileForEmulator(ModuleOp planned, const std::vect
                                     "-fvisibility=hidden", "-fno-exceptions", "-fno-rtti", "-fno-stack-protector",
                                     "-fno-asynchronous-unwind-tables", "-fno-unwind-tables", "-fno-threadsafe-statics",
                                     "-fno-strict-aliasing", "-fwrapv", "-ffp-contract=off", "-fno-math-errno",
-                                    "-fno-trapping-math", "-ffunction-sections", "-fno-ident", "-w", "-c", *source,
+                                    "-fno-trapping-math", "-ffunction-sections", "-fno-ident", "-w", "-mllvm",
+                                    "-pragma-unroll-threshold=200", // a GPU's unrolled loops only take time to compile
+                                    "-c", *source,
                                     "-o", object});
   if (!run) return run.takeError();
   if (run->status != 0) {

@@ -46,6 +46,10 @@ private:
 
   // PrintGemm.cpp
   bool gemm(Printer &p);
+  /// Grid and shared memory of a GEMM, and the lines that say its sizes.
+  void gemmShape(Printer &p, const Dim &rows, const Dim &columns, const Dim &depth, mlir::Type weights);
+  /// The same GEMM in tiles of 128 x 128; nothing when this one's tiles serve all launches.
+  llvm::Expected<std::optional<KernelText>> largeTiles();
   std::optional<std::string> checkedCall(Printer &p, graph::FidelityCheckOp check, const Memory &a, const Memory &w,
                                          const Memory &out, const Dim &rows, const Dim &columns);
   /// Products of f16 or bf16 operands, which memory may hold, too.
@@ -54,7 +58,7 @@ private:
   std::string operandType() const { return precision == Precision::F16 ? "f16" : precision == Precision::BF16 ? "bf16" : "tf32"; }
   /// The GEMM template of the precision, "gemm_f32" or its like, and its sizes, "GemmF32".
   std::string gemmName() const { return halfOperands() ? "gemm_mma" : precision == Precision::TF32 ? "gemm_tf32" : "gemm_f32"; }
-  std::string gemmSizes() const { return halfOperands() ? "GemmMma" : precision == Precision::TF32 ? "GemmTf32" : "GemmF32"; }
+  std::string gemmSizes() const { return halfOperands() ? large ? "GemmMmaLarge" : "GemmMma" : precision == Precision::TF32 ? "GemmTf32" : "GemmF32"; }
   bool batchMatmul(Printer &p);
   // PrintAttention.cpp
   bool attention(Printer &p);
@@ -76,6 +80,8 @@ private:
   llvm::SmallVector<std::string> includes;
   std::string runOf, eOf; // of a fused check: the parameter that says which rows are evaluated, and E
   bool covered = false, wide = false, roomy = false;
+  bool large = false;  // a GEMM in tiles of 128 x 128
+  Dim whenLarge = 0;   // 1 for the launches that such tiles serve, else 0
 };
 
 inline mlir::Type elementType(mlir::Value tensor) { return mlir::cast<mlir::RankedTensorType>(tensor.getType()).getElementType(); }

@@ -68,6 +68,43 @@ std::optional<std::string> KernelPrinter::checkedCall(Printer &p, graph::Fidelit
   return call + m[3]->name + ", [=](i64 row, i64 column, float product, u32 bits) -> float {";
 }
 
+/// From how many rows on tiles of 128 x 128 serve a GEMM on tensor cores: when there is a full one for every multiprocessor of
+/// an A100. Fewer leave multiprocessors idle, while four times as many small tiles keep all of them busy at half of the
+/// large ones' speed; and of few rows a large tile multiplies mostly zeros. Columns must fill three quarters of the tiles.
+static std::optional<int64_t> rowsForLargeTiles(const Dim &columns) {
+  constexpr int64_t tile = 128, multiprocessors = 108;
+  auto width = columns.constant();
+  int64_t across = width ? (*width + tile - 1) / tile : 0;
+  if (across == 0 || 3 * tile * across > 4 * *width) return std::nullopt;
+  return tile * ((multiprocessors + across - 1) / across);
+}
+
+llvm::Expected<std::optional<KernelText>> KernelPrinter::largeTiles() {
+  if (large || whenLarge.isConstant(0)) return std::nullopt;
+  KernelPrinter other(function, kernel.name + "_large", nodes, kernel.stored, precision, splitChecksAbove);
+  other.large = true;
+  auto texts = other.print();
+  if (!texts) return texts.takeError();
+  return std::move(texts->back());
+}
+
+void KernelPrinter::gemmShape(Printer &p, const Dim &rows, const Dim &columns, const Dim &depth, Type weights) {
+  const bool isChecked = !block.getOps<graph::FidelityCheckOp>().empty();
+  const int64_t tile = large ? 128 : 64, stages = precision == Precision::F32 ? 2 : 3, width = weights.getIntOrFloatBitWidth() / 8;
+  std::optional<int64_t> largeFrom = halfOperands() && !isChecked ? rowsForLargeTiles(columns) : std::nullopt;
+  if (largeFrom) whenLarge = Dim::min(Dim::floorDiv(rows, *largeFrom), 1);
+  wide = large; // 128 sums
+  kernel.grid[0] = Dim::floorDiv(columns + (tile - 1), tile), kernel.grid[1] = Dim::floorDiv(rows + (tile - 1), tile);
+  kernel.grid[2] = large ? whenLarge : Dim(1) - whenLarge; // no blocks: the other text's launch
+  kernel.sharedBytes = stages * (halfOperands() ? 2 * 32 * (tile + tile) : 64 * 16 * 4 + 16 * 64 * width);
+  if (!isChecked) // a checked one has its own
+    p.line("static_assert(" + gemmSizes() + "::kSharedBytes" + (halfOperands() ? "" : "<" + storageType(weights) + ">") +
+           " == " + std::to_string(kernel.sharedBytes) + ");");
+  if (precision != Precision::F32) p.line("// products of " + operandType() + " on tensor cores, sums in f32");
+  p.line("// " + dimText(rows) + " rows, " + dimText(columns) + " columns, depth " + dimText(depth));
+  if (largeFrom) p.line((large ? "// from " : "// less than ") + std::to_string(*largeFrom) + " rows" + (large ? " on" : ""));
+}
+
 bool KernelPrinter::gemm(Printer &p) {
   auto root = cast<graph::MatmulOp>(plan::rootOf(block, "gemm"));
   Memory w = operands[plan::gemmRhsArgument(block)], out = results[0].memory;
@@ -83,22 +120,14 @@ bool KernelPrinter::gemm(Printer &p) {
     return false;
   includes = {gemmName() + ".cuh", "scalar.cuh"};
   Dim rows = elementCount(ArrayRef<Dim>(lhs).drop_back()), columns = dims.back();
-  kernel.grid[0] = Dim::floorDiv(columns + 63, 64), kernel.grid[1] = Dim::floorDiv(rows + 63, 64);
-  int64_t width = w.element.getIntOrFloatBitWidth() / 8;
+  gemmShape(p, rows, columns, lhs.back(), w.element);
   if (halfOperands()) notesRounded(root.getLhs());
-  int64_t stages = precision == Precision::TF32 ? 3 : 2;
-  kernel.sharedBytes = halfOperands() ? 2 * 2 * (64 * 32 + 32 * 72) : stages * (64 * 16 * 4 + 16 * 64 * width);
-  if (block.getOps<graph::FidelityCheckOp>().empty()) // a checked one has its own
-    p.line("static_assert(" + gemmSizes() + "::kSharedBytes" + (halfOperands() ? "" : "<" + storageType(w.element) + ">") +
-           " == " + std::to_string(kernel.sharedBytes) + ");");
-  if (precision != Precision::F32) p.line("// products of " + operandType() + " on tensor cores, sums in f32");
-  p.line("// " + dimText(rows) + " rows, " + dimText(columns) + " columns, depth " + dimText(lhs.back()));
   graph::FidelityCheckOp check;
   for (auto c : block.getOps<graph::FidelityCheckOp>())
     check = c;
-  std::string call = gemmName() + (halfOperands() ? "<" + operandType() + ">(" : "(") + operands[lhsArgument.getArgNumber()].name + ", " + dimText(lhs.back()) + ", " +
-                     w.name + ", " + out.name + ", " + dimText(rows) + ", " + dimText(columns) + ", " +
-                     dimText(lhs.back()) + ", [=](i64 row, i64 column, float product) -> float {";
+  std::string call = gemmName() + (halfOperands() ? "<" + operandType() + (large ? ", " + gemmSizes() : "") + ">(" : "(");
+  call += operands[lhsArgument.getArgNumber()].name + ", " + dimText(lhs.back()) + ", " + w.name + ", " + out.name + ", " +
+          dimText(rows) + ", " + dimText(columns) + ", " + dimText(lhs.back()) + ", [=](i64 row, i64 column, float product) -> float {";
   if (check) {
     auto checked = checkedCall(p, check, operands[lhsArgument.getArgNumber()], w, out, rows, columns);
     if (!checked) return false;

@@ -67,7 +67,10 @@ llvm::Expected<std::vector<KernelText>> KernelPrinter::print() {
     texts.push_back(std::move(first));
   }
   finish(kernel, withoutUnused(p.text), wide ? "TARE_WIDE_KERNEL" : roomy ? "TARE_ROOMY_KERNEL" : "TARE_KERNEL");
-  texts.push_back(std::move(kernel));
+  auto larger = largeTiles();
+  if (!larger) return larger.takeError();
+  if (!*larger || !whenLarge.isConstant(1)) texts.push_back(std::move(kernel));
+  if (*larger) texts.push_back(std::move(**larger));
   return texts;
 }
 
