@@ -93,7 +93,7 @@ static void gemm(i64 m, i64 n, i64 k, Operands operands) {
   for (size_t i = 0; i < a.host.size(); ++i) ha.host[i] = {halfBits(a.host[i])};
   for (size_t i = 0; i < b.host.size(); ++i) hb.host[i] = {halfBits(b.host[i])};
   a.up(), b.up(), bias.up(), residual.up(), ha.up(), hb.up();
-  const dim3 grid((n + 63) / 64, (m + 63) / 64);
+  const dim3 grid((n + 63) / 64, (m + 63) / 64), largeGrid((n + 127) / 128, (m + 127) / 128);
   const u32 shared = GemmF32::kSharedBytes<float>, sharedTf32 = GemmTf32::kSharedBytes<float>;
   auto check = [&] {
     out.down();
@@ -108,9 +108,11 @@ static void gemm(i64 m, i64 n, i64 k, Operands operands) {
   };
   char shape[64];
   snprintf(shape, sizeof shape, "%lld x %lld x %lld", m, n, k);
-  if (operands == Operands::F16)
-    measure("gemm_mma_f16_residual", shape, 2.0 * m * n * k, 2.0 * (m * k + n * k) + 8.0 * m * n, 1e-3, [&] { gemm_mma_f16_residual<<<grid, 128, GemmMma::kSharedBytes>>>(ha, hb, bias, residual, out, m, n, k); }, check);
-  else if (operands == Operands::TF32)
+  const double flops = 2.0 * m * n * k, halfBytes = 2.0 * (m * k + n * k) + 8.0 * m * n;
+  if (operands == Operands::F16) {
+    measure("gemm_mma_f16_residual", shape, flops, halfBytes, 1e-3, [&] { gemm_mma_f16_residual<<<grid, 128, GemmMma::kSharedBytes>>>(ha, hb, bias, residual, out, m, n, k); }, check);
+    measure("gemm_large_f16_residual", shape, flops, halfBytes, 1e-3, [&] { gemm_large_f16_residual<<<largeGrid, 128, GemmMmaLarge::kSharedBytes>>>(ha, hb, bias, residual, out, m, n, k); }, check);
+  } else if (operands == Operands::TF32)
     measure("gemm_tf32_bias", shape, 2.0 * m * n * k, 4.0 * (m * k + n * k + m * n), 1e-3, [&] { gemm_tf32_bias<<<grid, 128, sharedTf32>>>(a, b, bias, out, m, n, k); }, check);
   else
     measure("gemm_f32_bias", shape, 2.0 * m * n * k, 4.0 * (m * k + n * k + m * n), 1e-4, [&] { gemm_f32_bias<<<grid, 128, shared>>>(a, b, bias, out, m, n, k); }, check);
