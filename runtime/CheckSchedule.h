@@ -14,6 +14,10 @@ struct CheckRows {
   const uint32_t *carried;
   uint32_t *last;
   uint32_t *all; ///< null unless traced
+  const int32_t *anchors;
+  int64_t anchorCount;
+  const int64_t *first;
+  int64_t past;
 };
 
 /// Of one run: token rows for one check module, all batch elements together.
@@ -30,11 +34,13 @@ public:
   /// `anchors` [batch, A] or null when the input is left out; `mask` [batch, maskColumns] or null. Refuses anchors below -1.
   Result<void> begin(const int32_t *anchors, const void *mask, int64_t maskColumns);
   void *address(size_t check) { return &described[check]; }
-  /// For a device with memory of its own: how many checks, what begin() described, the most rows that one run at these shapes lists, batch elements.
+  /// For a device with memory of its own: how many checks, what begin() described, the most rows that one run at these shapes lists, batch
+  /// elements, anchors of each.
   size_t count() const { return described.size(); }
   const CheckRows &check(size_t index) const { return described[index]; }
   int64_t mostRows() const { return most; }
   int64_t elements() const { return batch; }
+  int64_t anchorsOfElement() const { return anchorCount; }
   void commit();
   void reset() { length = 0; }
   /// From the next prepare() on: the bits of every row are kept.
@@ -54,12 +60,13 @@ public:
 private:
   int64_t firstUnmasked(const void *mask, int64_t columns, int64_t element) const;
   uint32_t *state(int side, size_t check) const { return static_cast<uint32_t *>(states[side].data()) + check * static_cast<size_t>(batch); }
-  void listElement(const int32_t *sorted, int64_t count, int64_t element, int64_t first, int64_t &used);
+  int64_t startOf(int64_t first) const;
+  void listElement(const int32_t *sorted, int64_t count, int64_t element, int64_t start, int64_t &used);
 
   const fb::Plan &plan;
   const fb::Checks *checks;
   std::vector<CheckRows> described;
-  Block rows, sorted, states[2], nothing; // `nothing`: zeros, carried into a new request
+  Block rows, sorted, starts, states[2], nothing; // `nothing`: zeros, carried into a new request
   Block everyRow;                         // when traced
   int current = 0;       // the side that is carried into the next run
   int64_t length = 0;    // tokens that the carried bits stand for; 0: there are none

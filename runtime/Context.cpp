@@ -81,6 +81,8 @@ Result<std::unique_ptr<Context>> Context::create(std::shared_ptr<const Engine> e
     context->gpu = std::move(*run);
     context->onGpu.addresses.resize(context->plan.buffers()->size());
     context->onGpu.checks.resize(context->schedule.count());
+    for (const auto *launch : *context->plan.cuda()->launches())
+      for (const auto *argument : *launch->arguments()) context->onGpu.listed |= argument->kind() == fb::CudaArgumentKind::Check;
     return context;
   }
   auto entry = engine->entry();

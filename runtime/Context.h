@@ -122,7 +122,8 @@ private:
   Block arena;
   std::unique_ptr<CudaRun> gpu; // null on the CPU
   struct {                      // with it: places in the exchange, addresses per plan buffer and per check
-    uint64_t rows = 0, carried = 0, last = 0, fault = 0;
+    bool listed = false; // a launch wants the list of rows
+    uint64_t rows = 0, anchors = 0, first = 0, carried = 0, last = 0, fault = 0;
     std::vector<uint64_t> addresses;
     std::vector<CheckRows> checks;
   } onGpu;

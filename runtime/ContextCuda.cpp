@@ -1,5 +1,5 @@
 // A context on a GPU (CudaRun). The exchange is one block on both sides, so a run has one copy each way:
-//   inputs | rows of the fidelity checks | carried bits | last bits | fault word | outputs
+//   inputs | rows or anchors of the fidelity checks | carried bits | last bits | fault word | outputs
 //   |<------------------ to the device ------------------------------->|
 //                                                       |<--------- back --------->|
 // Linked states and scratch memory stay on the device; outputs that have no buffer of the caller's are read in the pinned side.
@@ -40,7 +40,9 @@ Result<void> Context::prepareGpu() {
     inputs[i].place = places.add(bytes);
   }
   uint64_t words = schedule.count() * static_cast<uint64_t>(schedule.elements()) * 4;
-  onGpu.rows = places.add(static_cast<uint64_t>(schedule.mostRows()) * 8);
+  onGpu.rows = places.add(onGpu.listed ? static_cast<uint64_t>(schedule.mostRows()) * 8 : 0);
+  onGpu.anchors = places.add(static_cast<uint64_t>(schedule.elements()) * static_cast<uint64_t>(schedule.anchorsOfElement()) * 4);
+  onGpu.first = places.add(schedule.count() ? static_cast<uint64_t>(schedule.elements()) * 8 : 0);
   onGpu.carried = places.add(words);
   CudaRun::Exchange exchange;
   exchange.downBegin = onGpu.last = places.add(words);
@@ -77,7 +79,8 @@ void Context::fillGpuBuffers() {
   auto words = static_cast<uint64_t>(schedule.elements());
   for (size_t i = 0; i < onGpu.checks.size(); ++i)
     onGpu.checks[i] = {reinterpret_cast<const int64_t *>(gpu->onDevice(onGpu.rows)), 0, 0, reinterpret_cast<const uint32_t *>(gpu->onDevice(onGpu.carried + 4 * i * words)),
-                       reinterpret_cast<uint32_t *>(gpu->onDevice(onGpu.last + 4 * i * words)), nullptr};
+                       reinterpret_cast<uint32_t *>(gpu->onDevice(onGpu.last + 4 * i * words)), nullptr, reinterpret_cast<const int32_t *>(gpu->onDevice(onGpu.anchors)), 0,
+                       reinterpret_cast<const int64_t *>(gpu->onDevice(onGpu.first)), 0};
 }
 
 Result<void> Context::executeOnGpu() {
@@ -91,8 +94,12 @@ Result<void> Context::executeOnGpu() {
   auto words = static_cast<size_t>(schedule.elements());
   for (size_t i = 0; i < onGpu.checks.size(); ++i) {
     const CheckRows &described = schedule.check(i);
-    if (i == 0 && described.count > 0) memcpy(gpu->onHost(onGpu.rows), described.rows, static_cast<size_t>(described.count) * 8); // one list for all
-    onGpu.checks[i].count = described.count, onGpu.checks[i].tokens = described.tokens;
+    if (i == 0 && described.count >= 0) { // the same for all
+      if (onGpu.listed && described.count) memcpy(gpu->onHost(onGpu.rows), described.rows, static_cast<size_t>(described.count) * 8);
+      if (described.anchorCount > 0 && words) memcpy(gpu->onHost(onGpu.anchors), described.anchors, words * static_cast<size_t>(described.anchorCount) * 4);
+      if (words) memcpy(gpu->onHost(onGpu.first), described.first, words * 8);
+    }
+    onGpu.checks[i].count = described.count, onGpu.checks[i].tokens = described.tokens, onGpu.checks[i].anchorCount = described.anchorCount, onGpu.checks[i].past = described.past;
     if (!words) continue;
     memcpy(gpu->onHost(onGpu.carried + 4 * i * words), described.carried, 4 * words);
     memset(gpu->onHost(onGpu.last + 4 * i * words), 0, 4 * words);

@@ -7,6 +7,19 @@
 #include <ctime>
 
 namespace tare {
+namespace {
+uint32_t wordsOf(fb::CudaArgumentKind kind) {
+  return kind == fb::CudaArgumentKind::Check ? format::kCheckArgumentBytes / 8 : kind == fb::CudaArgumentKind::Anchors ? format::kAnchorsArgumentBytes / 8 : 1;
+}
+
+/// kernels/cuda/check_window.cuh CheckRun with bare pointers.
+void putAnchors(uint64_t *word, const CheckRows &check) {
+  const uint64_t words[] = {reinterpret_cast<uintptr_t>(check.anchors), static_cast<uint64_t>(check.anchorCount), reinterpret_cast<uintptr_t>(check.first), static_cast<uint64_t>(check.tokens),
+                            static_cast<uint64_t>(check.past), reinterpret_cast<uintptr_t>(check.carried), reinterpret_cast<uintptr_t>(check.last)};
+  static_assert(sizeof words == format::kAnchorsArgumentBytes);
+  memcpy(word, words, sizeof words);
+}
+} // namespace
 
 driver::Code CudaBlock::allocate(const driver::Driver &api, size_t bytes, bool isPinned) {
   void *host = nullptr;
@@ -42,7 +55,7 @@ CudaRun::CudaRun(CudaDevice &device, const fb::Plan &plan) : device(device), api
     firstWord.push_back(words), firstPointer.push_back(static_cast<uint32_t>(pointers.size()));
     for (const auto *argument : *launch->arguments()) {
       pointers.push_back(reinterpret_cast<void *>(static_cast<uintptr_t>(words))); // its place; an address below
-      words += argument->kind() == fb::CudaArgumentKind::Check ? format::kCheckArgumentBytes / 8 : 1;
+      words += wordsOf(argument->kind());
     }
   }
   for (Parameters *p : {&now, &before}) p->words.resize(words), p->grids.resize(3 * size_t(count)), p->launched.resize(count);
@@ -121,10 +134,12 @@ Result<void> CudaRun::fill(const Given &given) {
       switch (argument.kind()) {
       case fb::CudaArgumentKind::Buffer: *word = given.buffers[buffers.Get(argument.value())]; break;
       case fb::CudaArgumentKind::Dim: *word = static_cast<uint64_t>(given.binding.dim(argument.value())); break;
-      case fb::CudaArgumentKind::Check: {
-        static_assert(offsetof(CheckRows, all) == format::kCheckArgumentBytes, "kernels/cuda/check.cuh ListedRun with bare pointers");
-        auto check = static_cast<size_t>(plan.buffers()->Get(buffers.Get(argument.value()))->tensor());
-        memcpy(word, &given.checks[check], format::kCheckArgumentBytes);
+      case fb::CudaArgumentKind::Check:
+      case fb::CudaArgumentKind::Anchors: {
+        static_assert(offsetof(CheckRows, all) == format::kCheckArgumentBytes, "kernels/cuda/check_window.cuh ListedRun with bare pointers");
+        const CheckRows &check = given.checks[static_cast<size_t>(plan.buffers()->Get(buffers.Get(argument.value()))->tensor())];
+        if (argument.kind() == fb::CudaArgumentKind::Check) memcpy(word, &check, format::kCheckArgumentBytes);
+        else putAnchors(word, check);
         break;
       }
       case fb::CudaArgumentKind::Fault: *word = given.fault; break;

@@ -45,7 +45,8 @@ Result<void> checkLaunch(const fb::Plan &plan, uint32_t number, uint32_t &step) 
   const auto *buffers = plan.steps()->Get(step)->buffers();
   uint64_t bytes = 0;
   for (const auto *argument : *launch->arguments()) {
-    bytes += argument->kind() == fb::CudaArgumentKind::Check ? format::kCheckArgumentBytes : 8;
+    const bool anchors = argument->kind() == fb::CudaArgumentKind::Anchors, wantsCheck = argument->kind() == fb::CudaArgumentKind::Check || anchors;
+    bytes += anchors ? format::kAnchorsArgumentBytes : wantsCheck ? format::kCheckArgumentBytes : 8;
     if (bytes > format::kMaxArgumentBytes) return bad("plan passes too many arguments", "CUDA launch", number);
     switch (argument->kind()) {
     case fb::CudaArgumentKind::Dim:
@@ -53,11 +54,12 @@ Result<void> checkLaunch(const fb::Plan &plan, uint32_t number, uint32_t &step) 
         return bad("plan has an index out of range", "argument of CUDA launch", number);
       break;
     case fb::CudaArgumentKind::Buffer:
-    case fb::CudaArgumentKind::Check: {
+    case fb::CudaArgumentKind::Check:
+    case fb::CudaArgumentKind::Anchors: {
       if (argument->value() >= buffers->size())
         return bad("plan has an index out of range", "argument of CUDA launch", number);
       auto kind = plan.buffers()->Get(buffers->Get(argument->value()))->kind();
-      bool isCheck = kind == fb::BufferKind::Check, wantsCheck = argument->kind() == fb::CudaArgumentKind::Check;
+      bool isCheck = kind == fb::BufferKind::Check;
       if (isCheck != wantsCheck || kind == fb::BufferKind::PerThread)
         return bad("plan passes a buffer as what it is not", "CUDA launch", number);
       break;

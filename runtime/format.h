@@ -59,7 +59,7 @@ inline constexpr uint32_t kMaxName = 4096, kMaxRank = 8, kMaxSymbols = 4096, kMa
 inline constexpr uint32_t kMaxItems = 1u << 20;                   // dims, buffers, steps, each
 inline constexpr uint32_t kMaxProgram = 8192, kMaxStack = 64;     // of one dim program, in words and values
 inline constexpr uint32_t kMaxThreads = 1024, kMaxSharedBytes = 227 << 10; // of a block of a CUDA kernel
-inline constexpr uint32_t kMaxArgumentBytes = 4096, kCheckArgumentBytes = 40; // of a CUDA launch; an argument is 8 bytes, a check 40
+inline constexpr uint32_t kMaxArgumentBytes = 4096, kCheckArgumentBytes = 40, kAnchorsArgumentBytes = 56; // of a CUDA launch; all others are 8
 inline constexpr uint64_t kMaxPlanBytes = uint64_t(256) << 20;
 inline constexpr size_t kSignatureBytes = 96, kDigestBytes = 32;
 inline constexpr char kSignaturePrefix[] = "tare engine signature v1"; // the signed message: these 24 bytes, then the digest

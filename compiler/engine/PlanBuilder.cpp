@@ -198,7 +198,8 @@ void PlanBuilder::addCuda(const std::vector<ImagePlace> &images) {
     launch->step = l.step, launch->kernel = static_cast<uint32_t>(l.kernel - contents.cuda->kernels.data());
     for (const Dim &dim : l.kernel->grid) launch->grid.push_back(index(dim));
     for (const cuda::LaunchArgument &a : l.arguments) {
-      static constexpr fb::CudaArgumentKind kinds[] = {fb::CudaArgumentKind::Buffer, fb::CudaArgumentKind::Dim, fb::CudaArgumentKind::Check, fb::CudaArgumentKind::Fault, fb::CudaArgumentKind::Step};
+      static constexpr fb::CudaArgumentKind kinds[] = {fb::CudaArgumentKind::Buffer, fb::CudaArgumentKind::Dim, fb::CudaArgumentKind::Check, fb::CudaArgumentKind::Fault, fb::CudaArgumentKind::Step,
+                                                       fb::CudaArgumentKind::Anchors};
       launch->arguments.emplace_back(kinds[a.kind], a.kind == cuda::LaunchArgument::Dim ? index(a.dim) : a.position);
     }
     out.cuda->launches.push_back(std::move(launch));

@@ -34,6 +34,10 @@ typedef struct tare_check_rows {
   const uint32_t *carried;                                  /* 3: per batch element, what flows into its first row */
   uint32_t *last;                                           /* 4: per batch element, the bits of its last row: written by the kernel */
   uint32_t *all;                                            /* 5: null, or per row, its bits: written by the kernel */
+  const int32_t *anchors;                                   /* 6: per batch element, its anchors, ascending; kernels for GPUs find rows by them */
+  int64_t anchor_count;                                     /* 7: of each; -1 as in `count` */
+  const int64_t *first;                                     /* 8: per batch element, the position before which no row is evaluated: p when the row at p is, ~p when not */
+  int64_t past;                                             /* 9: position of the first row */
 } tare_check_rows;
 typedef struct tare_check {
   const tare_check_rows *run;                               /* 0 */

@@ -6,6 +6,7 @@
 // [K][ceil(R/32)][ceil(D/group)][32], p [K][ceil(R/32)][32], all zero padded.
 #pragma once
 #include "kernels/cuda/check_fixed.cuh"
+#include "kernels/cuda/check_window.cuh"
 #include "kernels/cuda/gemm_mma.cuh"
 #include "kernels/cuda/gemm_tf32.cuh"
 
@@ -82,72 +83,6 @@ template <class Shape, class W> struct FloatPanels {
     }
   }
 };
-
-/// Everything about the request, with the window test left to the kernel; positions are absolute. A row is batch element * tokens + token, at position past + token.
-struct CheckRun {
-  global<const int> anchors;   // [batch][anchorCount], -1 is padding; null pointer: no anchors were given, every row is evaluated
-  i64 anchorCount;
-  global<const int> first;     // [batch]: position of the first unmasked token; null pointer: 0
-  i64 tokens, past;
-  global<const u32> carried;   // [batch]: bits that flow into the first row
-  global<u32> last;            // [batch]: bits of the last row, for the next call
-  TARE_DEVICE bool dense() const { return !anchors; }
-  TARE_DEVICE i64 firstOf(i64 element) const { return first ? first.read(element) : 0; }
-};
-/// The same when the evaluated rows were listed before the launch (the engine's runtime does, for all checks of a run at once).
-struct ListedRun {
-  global<const i64> rows; // ascending
-  i64 count;              // -1: no anchors were given, every row is evaluated
-  i64 tokens;
-  global<const u32> carried;
-  global<u32> last;
-  TARE_DEVICE bool dense() const { return count < 0; }
-  /// The first entry of the list that is at least `row`.
-  TARE_DEVICE i64 firstAtLeast(i64 row) const {
-    i64 low = 0, high = count;
-    while (low < high) {
-      const i64 middle = (low + high) / 2;
-      if (rows.read(middle) < row) low = middle + 1;
-      else high = middle;
-    }
-    return low;
-  }
-};
-
-/// Stage 1, one thread per row: is the position the first one or inside the window before an anchor?
-template <class Shape> TARE_DEVICE bool in_window(const CheckRun &run, i64 row) {
-  const i64 element = row / run.tokens, position = run.past + row % run.tokens;
-  if (position == run.firstOf(element)) return true;
-  for (i64 i = 0; i < run.anchorCount; ++i) {
-    const i64 anchor = run.anchors.read(element * run.anchorCount + i);
-    if (position < anchor && position >= anchor - Shape::kWindow) return true;
-  }
-  return false;
-}
-template <class Shape> TARE_DEVICE bool in_window(const ListedRun &run, i64 row) {
-  const i64 at = run.firstAtLeast(row);
-  return at < run.count && run.rows.read(at) == row;
-}
-template <class Shape> TARE_DEVICE i64 carrying_row(const ListedRun &run, i64 row) {
-  const i64 at = run.firstAtLeast(row);
-  const i64 before = at > 0 ? run.rows.read(at - 1) : -1;
-  return before >= row / run.tokens * run.tokens ? before : -1;
-}
-/// The last evaluated row of the same batch element before `row`, or -1 when that lies before this call. All lanes of a warp, which share the anchors.
-template <class Shape> TARE_DEVICE i64 carrying_row(const CheckRun &run, i64 row) {
-  const i64 element = row / run.tokens, position = run.past + row % run.tokens;
-  int best = -1; // relative to past, so that it fits
-  const i64 first = run.firstOf(element);
-  if (first < position && first >= run.past) best = static_cast<int>(first - run.past);
-  for (i64 i = lane_index(); i < run.anchorCount; i += 32) {
-    const i64 anchor = run.anchors.read(element * run.anchorCount + i);
-    const i64 candidate = anchor - 1 < position - 1 ? anchor - 1 : position - 1; // the last position of the window that lies before
-    const i64 lowest = anchor - Shape::kWindow > run.past ? anchor - Shape::kWindow : run.past;
-    if (candidate >= lowest && candidate >= 0 && candidate - run.past > best) best = static_cast<int>(candidate - run.past);
-  }
-  best = warp_max(best);
-  return best < 0 ? -1 : element * run.tokens + best;
-}
 
 /// Sums acc[c] over all lanes and leaves lane c with column c: 31 shuffles instead of 160.
 template <int M = 16> TARE_DEVICE void butterfly(float (&acc)[32]) {
@@ -299,10 +234,10 @@ template <class Shape, class Run, class Evaluate> TARE_DEVICE void check_tile(i6
 
   // 1, 2: window test and compaction. Entry i of the list is the i-th evaluated row; the carrying row comes last.
   if (t < 64) {
-    const u32 mask = ballot(row + t < rows && (run.dense() || in_window<Shape>(run, row + t)));
+    const u32 mask = ballot(row + t < rows && (run.dense() || in_window<Shape::kWindow>(run, row + t)));
     if (lane_index() == 0) masks.write(t / 32, mask);
   } else if (t < 96) {
-    const i64 carrying = run.dense() ? -1 : carrying_row<Shape>(run, row);
+    const i64 carrying = run.dense() ? -1 : carrying_row<Shape::kWindow>(run, row);
     if (lane_index() == 0) {
       masks.write(2, static_cast<u32>(carrying < 0 ? 0 : row - carrying));
       masks.write(3, carrying >= 0);

@@ -114,7 +114,7 @@ TEST_F(CudaDriver, DenseChecksKeepTheirBits) {
   }
 }
 
-TEST_F(CudaDriver, OtherAnchorsKeepTheGraph) { // the count of listed rows is a kernel's parameter
+TEST_F(CudaDriver, OtherAnchorsKeepTheGraph) { // anchors are data that a run copies
   ArrayMap c = contractCase("medium");
   std::vector<int64_t> ids = int64sOf(c.at("input_ids"));
   auto cuda = open("cuda"), cpu = open("cpu");
@@ -131,7 +131,7 @@ TEST_F(CudaDriver, OtherAnchorsKeepTheGraph) { // the count of listed rows is a 
   if (!fake) return;
   EXPECT_EQ(count("cuGraphInstantiate"), 1u);
   EXPECT_EQ(count("cuGraphLaunch"), lists.size() - 1);
-  EXPECT_GT(count("cuGraphExecKernelNodeSetParams"), 0u);
+  EXPECT_EQ(count("cuGraphExecKernelNodeSetParams"), 0u); // no parameter of a kernel depends on them
 }
 
 TEST_F(CudaDriver, TwoRequestsOnTwoThreads) {

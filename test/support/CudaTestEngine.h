@@ -1,4 +1,4 @@
-// The small engine of TestEngine.h with CUDA launches of test/unit/runtime/cuda_kernels.cu. In: which images, CPU code or not. Out: a file. The images are texts
+// The small engine of TestEngine.h with CUDA launches of test/unit/runtime/cuda_kernels.cu. In: which images, CPU code or not, changes to the plan. Out: a file. The images are texts
 // that only the fake driver takes.
 #pragma once
 #include "test/support/TestEngine.h"
@@ -7,11 +7,11 @@ namespace tare::test {
 
 /// Images by architecture; "FAKE sm_90 ..." stands for a cubin, PTX is what a PTX text begins with.
 inline std::string fakeImage(const std::string &arch) {
-  if (arch[0] == 's') return "FAKE " + arch + " scale keep append sum";
-  return "// scale keep append sum\n.version " + std::string(arch == "compute_90" ? "8.4" : "7.4") + "\n.target sm_" + arch.substr(8) + "\n"; // of CUDA 12.4 and 11.4
+  if (arch[0] == 's') return "FAKE " + arch + " scale keep append sum windows";
+  return "// scale keep append sum windows\n.version " + std::string(arch == "compute_90" ? "8.4" : "7.4") + "\n.target sm_" + arch.substr(8) + "\n"; // of CUDA 12.4 and 11.4
 }
 
-inline void writeCudaEngine(const std::string &path, const std::vector<std::string> &archs = {"sm_90", "compute_80"}, bool cpu = false) {
+inline void writeCudaEngine(const std::string &path, const std::vector<std::string> &archs = {"sm_90", "compute_80"}, bool cpu = false, const std::function<void(fb::PlanT &)> &more = {}) {
   EngineChanges changes;
   changes.cpu = cpu;
   std::vector<uint64_t> offsets, sizes;
@@ -39,6 +39,7 @@ inline void writeCudaEngine(const std::string &path, const std::vector<std::stri
     add("keep", 1, 0, {{Kind::Buffer, 0}, {Kind::Buffer, 3}, {Kind::Dim, 2}, {Kind::Dim, 3}, {Kind::Dim, 4}});
     add("append", 1, 60 << 10, {{Kind::Buffer, 1}, {Kind::Buffer, 2}, {Kind::Buffer, 3}, {Kind::Dim, 1}, {Kind::Dim, 2}, {Kind::Dim, 4}});
     add("sum", 2, 1024, {{Kind::Buffer, 0}, {Kind::Buffer, 1}, {Kind::Buffer, 2}, {Kind::Buffer, 3}, {Kind::Dim, 1}, {Kind::Dim, 2}, {Kind::Dim, 4}, {Kind::Fault, 0}, {Kind::Step, 0}});
+    if (more) more(plan);
     uint32_t section = cpu ? 3 : 2; // weights, checksums, code
     for (size_t i = 0; i < archs.size(); ++i) {
       auto image = std::make_unique<fb::CudaImageT>();

@@ -38,7 +38,8 @@ Json cudaPlanJson(const fb::Plan &plan) {
     for (auto *a : *l->arguments()) {
       std::string kind = llvm::StringRef(fb::EnumNameCudaArgumentKind(a->kind())).lower();
       bool isDim = a->kind() == fb::CudaArgumentKind::Dim,
-           isBuffer = a->kind() == fb::CudaArgumentKind::Buffer || a->kind() == fb::CudaArgumentKind::Check;
+           isBuffer = a->kind() == fb::CudaArgumentKind::Buffer || a->kind() == fb::CudaArgumentKind::Check ||
+                      a->kind() == fb::CudaArgumentKind::Anchors;
       launch["arguments"].push_back(
           isDim      ? kind + " " + dimText(plan, a->value())
           : isBuffer ? kind + " " + std::to_string(plan.steps()->Get(l->step())->buffers()->Get(a->value()))

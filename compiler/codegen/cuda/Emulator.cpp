@@ -67,8 +67,17 @@ struct CheckRows {
   const i64 *rows;
   i64 count, tokens;
   const u32 *carried;
-  u32 *last;
+  u32 *last, *all;
+  const int *anchors;
+  i64 anchorCount;
+  const i64 *first;
+  i64 past;
 };
+template <class Run> static inline Run anchored(const tare_code_args *args, int index, i64 batch) {
+  const CheckRows &c = *static_cast<const CheckRows *>(args->buffers[index]);
+  return {{c.anchors, c.anchorCount > 0 ? batch * c.anchorCount : 0, "anchors", nullptr}, c.anchorCount, {c.first, batch, "first", nullptr}, c.tokens, c.past,
+          {c.carried, c.carried ? batch : 0, "carried", nullptr}, {c.last, c.last ? batch : 0, "last", nullptr}};
+}
 template <class Run> static inline Run listed(const tare_code_args *args, int index, i64 batch) {
   const CheckRows &c = *static_cast<const CheckRows *>(args->buffers[index]);
   return {{c.rows, c.count > 0 ? c.count : 0, "rows", nullptr}, c.count, c.tokens, {c.carried, c.carried ? batch : 0, "carried", nullptr}, {c.last, c.last ? batch : 0, "last", nullptr}};
@@ -137,7 +146,8 @@ std::string argumentText(const LaunchArgument &a, const Launch &launch, ArrayRef
   case LaunchArgument::Step:
     return std::to_string(launch.step);
   case LaunchArgument::Check:
-    return "listed<ListedRun>(args, " + std::to_string(a.buffer) + ", " +
+  case LaunchArgument::Anchors:
+    return (a.kind == LaunchArgument::Check ? "listed<ListedRun>(args, " : "anchored<CheckRun>(args, ") + std::to_string(a.buffer) + ", " +
            sizeText(graph::dimsOf(cast<RankedTensorType>(a.type))[0]) + ")";
   case LaunchArgument::Buffer:
     break;

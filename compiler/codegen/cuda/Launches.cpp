@@ -23,7 +23,8 @@ std::vector<Launch> launchesOf(ModuleOp planned, const std::vector<KernelText> &
       Launch launch{static_cast<unsigned>(number), &text, {}};
       auto add = [&](int64_t index, Type type, Type stored, bool written) {
         plan::BufferOp buffer = buffers[static_cast<size_t>(index)];
-        auto kind = buffer.getKind() == "check" ? LaunchArgument::Check : LaunchArgument::Buffer;
+        auto check = text.scratch.isConstant(0) ? LaunchArgument::Anchors : LaunchArgument::Check; // fused, split
+        auto kind = buffer.getKind() == "check" ? check : LaunchArgument::Buffer;
         launch.arguments.push_back({kind, static_cast<unsigned>(launch.arguments.size()), index, type, stored, written, {}});
       };
       auto plain = [&](LaunchArgument::Kind kind, const tare::Dim &dim = {}) {

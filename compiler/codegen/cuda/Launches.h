@@ -11,8 +11,8 @@ inline constexpr unsigned kBlockThreads = 128;
 
 /// One argument; the kinds are those of engine.fbs CudaArgumentKind.
 struct LaunchArgument {
-  enum Kind { Buffer, Dim, Check, Fault, Step } kind;
-  unsigned position = 0; ///< Buffer, Check: in the step's list, operands then results
+  enum Kind { Buffer, Dim, Check, Fault, Step, Anchors } kind;
+  unsigned position = 0; ///< Buffer, Check, Anchors: in the step's list, operands then results
   int64_t buffer = -1;   ///< the same as an index of the program's buffers
   mlir::Type type;       ///< the tensor that the kernel sees there
   mlir::Type stored;     ///< its element type in device memory

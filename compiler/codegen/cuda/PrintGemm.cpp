@@ -39,7 +39,7 @@ std::optional<std::string> KernelPrinter::checkedCall(Printer &p, graph::Fidelit
   kernel.sharedBytes = std::max(kernel.sharedBytes, scratch) + 256;
   runOf = m[5]->name;
   p.line("using Check = CheckShape<" + std::to_string(*heads) + ", " + std::to_string(*rank) + ", " +
-         std::to_string(*width) + ", " + std::to_string(scales) + ">;");
+         std::to_string(*width) + ", " + std::to_string(scales) + ", " + std::to_string(check.getWindow()) + ">;");
   p.line("static_assert(k" + gemmSizes() + "CheckedBytes<Check" + (halfOperands() ? "" : ", " + storageType(w.element)) +
          "> == " + std::to_string(kernel.sharedBytes) + ");");
   bool split = *heads * panels * 32 > splitChecksAbove;

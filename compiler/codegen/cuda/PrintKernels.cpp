@@ -289,7 +289,7 @@ void KernelPrinter::finish(KernelText &text, const std::string &body, StringRef 
   for (auto &m : operands)
     parameters.push_back(
         (m.packing == "check"
-             ? "ListedRun "
+             ? text.scratch.isConstant(0) ? "CheckRun " : "ListedRun "
              : "global<const " + (m.packing == "check_nibble32" ? "u8" : storageType(m.element)) + "> ") +
         m.name);
   for (auto &t : results)

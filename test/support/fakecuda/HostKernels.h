@@ -62,6 +62,22 @@ template <> struct Parameter<ListedRun> {
   }
 };
 
+template <> struct Parameter<CheckRun> {
+  struct OnDevice {
+    u64 anchors;
+    i64 anchorCount;
+    u64 first;
+    i64 tokens, past;
+    u64 carried, last;
+  };
+  static constexpr int kBytes = sizeof(OnDevice);
+  static CheckRun take(const Unpack &unpack, const void *from) {
+    const OnDevice &d = *static_cast<const OnDevice *>(from);
+    return {unpack.buffer<const int>(d.anchors, "anchors"), d.anchorCount, unpack.buffer<const i64>(d.first, "first"), d.tokens, d.past, unpack.buffer<const u32>(d.carried, "carried"),
+            unpack.buffer<u32>(d.last, "last")};
+  }
+};
+
 template <auto Kernel> struct Host;
 template <class... P, void (*Kernel)(P...)> struct Host<Kernel> {
   static constexpr int kBytes[sizeof...(P) + 1] = {Parameter<P>::kBytes..., 0};

@@ -31,14 +31,15 @@ struct Request {
   i64 batch, tokens, past = 0;
   std::vector<std::vector<int>> anchors; // per batch element, padded with -1 here
   bool given = true;
-  std::vector<int> first = {};
+  std::vector<i64> first = {}; // as CheckRun's; empty: 0
   std::vector<u32> carried = {};
 };
 
 bool evaluates(const Request &request, int window, i64 b, i64 t) {
   const i64 position = request.past + t;
-  bool evaluated = position == (request.first.empty() ? 0 : request.first[b]);
-  for (int a : request.anchors[b]) evaluated |= a >= 0 && position < a && position >= a - window;
+  const i64 first = request.first.empty() ? 0 : request.first[b];
+  bool evaluated = position == first;
+  for (int a : request.anchors[b]) evaluated |= a >= 0 && position < a && position >= a - window && position >= (first < 0 ? ~first : first);
   return evaluated;
 }
 
@@ -130,17 +131,17 @@ void check(const char *name, Kernel kernel, i64 n, i64 columnTiles, u32 sharedBy
   for (auto &a : request.anchors) most = std::max(most, a.size());
   std::vector<int> anchors;
   for (i64 b = 0; b < request.batch; ++b)
-    for (size_t i = 0; i < most; ++i) anchors.push_back(i < request.anchors[b].size() ? request.anchors[b][i] : -1);
+    for (size_t i = 0; i < most; ++i) anchors.push_back(i < request.anchors[b].size() ? request.anchors[b][i] : -1), std::sort(anchors.begin() + b * most, anchors.end());
   anchors.push_back(-1); // a buffer is never empty
   Buffer<T> dh(h, "h"), db(model.panels(), "b"), ddense(model.rows32(D, from_float<T>(0), [&](int row, int d) { return model.w[row * D + d]; }), "dense");
   Buffer<float> bias(model.bias, "bias"), e(model.e, "e"), tau(model.tau, "tau"), out(m * n, "out");
   Buffer<float> scale(model.rows32(Model<Shape, T>::G, 0.0f, [&](int row, int g) { return model.scale[row * Model<Shape, T>::G + g]; }), "scale");
   Buffer<float> p(model.rows32(1, 0.0f, [&](int row, int) { return model.p[row]; }), "p");
   Buffer<u8> q(model.int4(), "q");
-  Buffer<int> danchors(anchors, "anchors"), first(request.first.empty() ? std::vector<int>(1, 0) : request.first, "first");
+  Buffer<int> danchors(anchors, "anchors");
+  Buffer<i64> first(request.first.empty() ? std::vector<i64>(request.batch, 0) : request.first, "first");
   Buffer<u32> carried(request.carried.empty() ? std::vector<u32>(request.batch, 0) : request.carried, "carried"), last(request.batch, "last");
-  CheckRun r{request.given ? global<const int>(danchors) : global<const int>(), static_cast<i64>(most), request.first.empty() ? global<const int>() : global<const int>(first),
-             request.tokens, request.past, carried, last};
+  CheckRun r{danchors, request.given ? static_cast<i64>(most) : -1, first, request.tokens, request.past, carried, last};
   emu::Geometry g{{static_cast<u32>((n + 64 * columnTiles - 1) / (64 * columnTiles)), static_cast<u32>((m + 63) / 64), 1}, {128, 1, 1}, sharedBytes};
   std::vector<i64> listed;
   for (i64 row = 0; row < m; ++row)
@@ -196,8 +197,8 @@ const Request requests[] = {
     {1, 1, 0, {{}}},
     {1, 150, 0, {{20, 21, 100, 100, -1, 140}}},
     {3, 50, 0, {{10}, {2, 49, 500}, {}}},           // tiles meet batch borders; a window clipped at the start; an anchor beyond the end
-    {2, 70, 40, {{41, 90}, {30, 43}}, true, {}, {5, 2}}, // a later chunk: windows that began before it, bits carried into it
-    {2, 40, 0, {{30}, {}}, true, {7, 0}, {1, 3}},   // left padding: the first unmasked token is 7
+    {2, 70, 40, {{41, 90}, {30, 43}}, true, {~40, ~40}, {5, 2}}, // a later chunk: windows that began before it, bits carried into it
+    {2, 40, 0, {{30, 9}, {}}, true, {7, 0}, {1, 3}},   // left padding: the first unmasked token is 7, so the second window of the first element is cut off
     {2, 45, 0, {{}, {}}, false},                    // no anchors given: dense
 };
 

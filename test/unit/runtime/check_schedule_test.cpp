@@ -1,7 +1,9 @@
 // Which rows the runtime lists for fidelity checks (spec 6), against a rule written out token by token. In: random anchors, masks, batches and splits; the seed is printed.
 // Must hold: a whole pass and any split evaluate the same tokens, but for those at which a new context has nothing to carry; a run that is not
-// committed leaves no trace; counts are those of the rows.
+// committed leaves no trace; counts are those of the rows; kernels for GPUs, which get the anchors, find the same rows and those that carry into others.
+#include "kernels/cuda/check_window.cuh"
 #include "runtime/CheckSchedule.h"
+#include "test/unit/cuda/Launch.h"
 #include "gtest/gtest.h"
 #include <random>
 #include <set>
@@ -110,6 +112,63 @@ TEST(CheckSchedule, AnySplitEvaluatesTheSameTokens) {
     }
     for (int64_t b = 0; b < batch; ++b) EXPECT_EQ(seen[b], expected(anchors, b, count, length, first[b])) << "element " << b;
   }
+}
+
+/// What a kernel makes of the anchors that the schedule hands it, by one thread per row: [row] evaluated or not, and the row that would carry into it.
+struct FoundByKernel {
+  std::vector<int> evaluated;
+  std::vector<i64> carrying;
+};
+template <class Run> FoundByKernel foundBy(const Run &run, int64_t rows) {
+  FoundByKernel found{std::vector<int>(static_cast<size_t>(rows)), std::vector<i64>(static_cast<size_t>(rows))};
+  const auto blocks = static_cast<unsigned>((rows + 31) / 32);
+  auto outcome = test::run("window", {{blocks, 1, 1}, {32, 1, 1}, 0}, [&] {
+    const i64 row = static_cast<i64>(block_index_x()) * 32 + thread_index();
+    if (row >= rows) return;
+    found.evaluated[static_cast<size_t>(row)] = in_window<kWindow>(run, row);
+    found.carrying[static_cast<size_t>(row)] = carrying_row<kWindow>(run, row);
+  });
+  EXPECT_EQ(static_cast<int>(outcome.fault()), 0) << outcome.text();
+  return found;
+}
+
+TEST(CheckSchedule, KernelsFindTheListedRows) {
+  int rowsSeen = 0, evaluated = 0, carried = 0;
+  for (uint32_t seed = 0; seed < 200; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    std::mt19937 random(seed);
+    auto below = [&](int64_t n) { return static_cast<int64_t>(random() % static_cast<uint64_t>(n)); };
+    const int64_t batch = 1 + below(3), length = 1 + below(90), count = below(10);
+    std::vector<int32_t> anchors(static_cast<size_t>(batch * count));
+    for (int32_t &a : anchors) a = below(20) ? static_cast<int32_t>(below(length + 12)) - 1 : INT32_MAX - static_cast<int32_t>(below(2)); // in any order, duplicates, padding, far behind the end
+    std::vector<int64_t> first(static_cast<size_t>(batch));
+    for (int64_t &f : first) f = below(2) ? 0 : below(length + 1);
+    Request request;
+    int64_t past = below(4) ? 0 : below(length); // another context's past: nothing is carried
+    while (past < length) {
+      const int64_t tokens = std::min(length - past, 1 + below(40));
+      std::vector<int64_t> mask(static_cast<size_t>(batch * (past + tokens)));
+      for (int64_t i = 0; i < batch * (past + tokens); ++i) mask[static_cast<size_t>(i)] = i % (past + tokens) >= first[static_cast<size_t>(i / (past + tokens))];
+      const std::vector<int64_t> list = request.run(batch, tokens, past, &anchors, &mask, 7, below(5) != 0); // now and then a run that is not committed
+      const CheckRows &c = request.schedule.check(0);
+      ASSERT_EQ(c.anchorCount, count);
+      const CheckRun given{{c.anchors, batch * count, "anchors", nullptr}, c.anchorCount, {reinterpret_cast<const i64 *>(c.first), batch, "first", nullptr}, c.tokens, c.past, {}, {}};
+      const ListedRun listed{{reinterpret_cast<const i64 *>(c.rows), c.count, "rows", nullptr}, c.count, c.tokens, {}, {}};
+      const FoundByKernel byAnchors = foundBy(given, batch * tokens), byList = foundBy(listed, batch * tokens);
+      std::set<int64_t> rows(list.begin(), list.end());
+      for (int64_t row = 0; row < batch * tokens; ++row) {
+        const auto next = rows.lower_bound(row);
+        const int64_t before = next != rows.begin() && *std::prev(next) >= row / tokens * tokens ? *std::prev(next) : -1;
+        for (const FoundByKernel *found : {&byAnchors, &byList}) {
+          ASSERT_EQ(found->evaluated[static_cast<size_t>(row)], rows.count(row)) << (found == &byList ? "list" : "anchors") << ", past " << past << ", row " << row;
+          ASSERT_EQ(found->carrying[static_cast<size_t>(row)], before) << (found == &byList ? "list" : "anchors") << ", past " << past << ", row " << row;
+        }
+        ++rowsSeen, evaluated += rows.count(row) != 0, carried += before >= 0;
+      }
+      past += tokens;
+    }
+  }
+  EXPECT_TRUE(evaluated > rowsSeen / 10 && evaluated < rowsSeen * 9 / 10 && carried > rowsSeen / 10) << evaluated << " and " << carried << " of " << rowsSeen;
 }
 
 TEST(CheckSchedule, WithoutAnchorsEveryRow) {

@@ -35,7 +35,16 @@ TARE_KERNEL(128) sum(global<const float> x, global<const i64> mask, global<const
     y.write(b * sequence + p - past, total);
   }
 }
+// What a fidelity check gets, in both forms: adds 1000 to t at rows that the anchors say are evaluated, 3000 at those that are listed. Without anchors all are.
+TARE_KERNEL(128) windows(CheckRun given, ListedRun listed, global<float> t, i64 batch, i64 sequence) {
+  const i64 b = block_index_x();
+  for (i64 s = thread_index(); s < sequence; s += 128) {
+    const i64 row = b * sequence + s;
+    t.write(row, t.read(row) + (given.dense() || in_window<2>(given, row) ? 1000.0f : 0.0f) + (listed.dense() || in_window<2>(listed, row) ? 3000.0f : 0.0f));
+  }
+  if (thread_index() == 0) given.last.write(b, listed.carried.read(b) + 1);
+}
 
 } // namespace tare
 
-TARE_HOST_KERNELS(TARE_HOST(scale), TARE_HOST(keep), TARE_HOST(append), TARE_HOST(sum));
+TARE_HOST_KERNELS(TARE_HOST(scale), TARE_HOST(keep), TARE_HOST(append), TARE_HOST(sum), TARE_HOST(windows));

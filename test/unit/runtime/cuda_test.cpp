@@ -2,6 +2,7 @@
 // faults, cancellation, profile, threads, memory. Which driver, device and image are taken, and every call failing once, are in cuda_errors_test.cpp.
 #include "test/support/CudaTestEngine.h"
 #include "test/support/FakeCuda.h"
+#include <algorithm>
 #include <chrono>
 #include <thread>
 
@@ -141,6 +142,68 @@ TEST_F(Cuda, ALinkedStateGrowsInPlace) { // token by token: sizes are parameters
   EXPECT_GT(count("cuGraphLaunch"), 10u);
   EXPECT_GT(count("cuGraphExecKernelNodeSetParams sum"), 5u);
   EXPECT_EQ(count("cuGraphExecKernelNodeSetParams scale"), 7u); // its parameters change only when the chunk does
+}
+
+TEST_F(Cuda, AnchorsAndListedRowsReachTheKernels) { // one check, whose step has a launch that takes both forms of what a run evaluates
+  tare_engine_close(engine);
+  writeCudaEngine(dir.path("checked.tare"), {"sm_90"}, false, [](tare::fb::PlanT &plan) {
+    using Kind = tare::fb::CudaArgumentKind;
+    auto dim = std::make_unique<tare::fb::DimProgramT>();
+    dim->code = {kSymbol, static_cast<int64_t>(plan.symbols.size())}, dim->text = "anchors";
+    plan.symbols.push_back("anchors"), plan.dims.push_back(std::move(dim));
+    auto input = std::make_unique<tare::fb::TensorT>();
+    input->name = "anchors", input->dtype = tare::fb::DType::I32, input->dims = {0, static_cast<uint32_t>(plan.dims.size() - 1)}, input->optional = true, input->default_kind = "empty";
+    plan.inputs.push_back(std::move(input));
+    auto buffer = std::make_unique<tare::fb::BufferT>();
+    buffer->kind = tare::fb::BufferKind::Check, buffer->tensor = 0;
+    plan.buffers.push_back(std::move(buffer));
+    plan.checks = std::make_unique<tare::fb::ChecksT>();
+    plan.checks->anchors = 3, plan.checks->mask = 1, plan.checks->batch = 0, plan.checks->tokens = 1, plan.checks->past = 2, plan.checks->window = 2;
+    plan.checks->items.push_back(std::make_unique<tare::fb::CheckT>());
+    plan.checks->items[0]->heads = 3, plan.checks->items[0]->precision = "int4";
+    plan.steps[0]->buffers = {0, 5, static_cast<uint32_t>(plan.buffers.size() - 1), 6}, plan.steps[0]->operand_count = 3;
+    plan.cuda->launches[0]->arguments[2] = {Kind::Buffer, 3}; // t
+    auto kernel = std::make_unique<tare::fb::CudaKernelT>(*plan.cuda->kernels[0]);
+    auto launch = std::make_unique<tare::fb::CudaLaunchT>(*plan.cuda->launches[0]);
+    kernel->name = "windows", launch->kernel = static_cast<uint32_t>(plan.cuda->kernels.size());
+    launch->arguments = {{Kind::Anchors, 2}, {Kind::Check, 2}, {Kind::Buffer, 3}, {Kind::Dim, 0}, {Kind::Dim, 1}};
+    plan.cuda->kernels.push_back(std::move(kernel)), plan.cuda->launches.insert(plan.cuda->launches.begin() + 1, std::move(launch));
+  });
+  engine = tare_engine_open(dir.path("checked.tare").c_str(), nullptr, &error);
+  ASSERT_NE(engine, nullptr) << error.message;
+  make();
+  ASSERT_EQ(tare_context_link_state(context, "cache", "new_cache", 40, &error), TARE_OK) << error.message;
+  // Two batch elements in chunks; anchors in any order, twice, padded, behind the end. Evaluated: the first token, and two before each anchor.
+  const std::vector<int32_t> near = {9, 3, -1, 9, 4, 30, 1, -1};
+  const int64_t anchorShape[2] = {2, 4};
+  const std::vector<std::vector<int64_t>> evaluated = {{0, 1, 2, 7, 8}, {0, 2, 3, 28, 29}};
+  for (bool given : {true, false}) {
+    std::vector<float> total(2, 0.0f);
+    uint32_t runs = 0;
+    for (int64_t past = 0; past < 32;) {
+      const int64_t chunk = past < 4 ? 1 : past < 20 ? 8 : 4;
+      tare_tensor anchors{TARE_I32, 2, anchorShape, const_cast<int32_t *>(near.data()), near.size() * 4};
+      if (given) ASSERT_EQ(tare_context_set_input(context, "anchors", &anchors, &error), TARE_OK) << error.message;
+      const std::vector<float> x = numbers(static_cast<size_t>(2 * chunk), static_cast<int>(past));
+      const std::vector<float> y = runOn(x, {2, chunk});
+      ASSERT_EQ(y.size(), x.size());
+      for (size_t b = 0; b < 2; ++b) {
+        for (int64_t s = 0; s < chunk; ++s) {
+          const size_t row = b * static_cast<size_t>(chunk) + static_cast<size_t>(s);
+          const bool isEvaluated = !given || std::find(evaluated[b].begin(), evaluated[b].end(), past + s) != evaluated[b].end();
+          total[b] += (x[row] * kWeights[0] + (isEvaluated ? 4000.0f : 0.0f)) * kWeights[0];
+          EXPECT_EQ(y[row], total[b]) << "element " << b << " at " << past + s;
+        }
+        uint32_t word = 0;
+        EXPECT_EQ(tare_context_check_bits(context, 0, b, &word, &error), TARE_OK) << error.message;
+        EXPECT_EQ(word, runs + 1) << "bits are carried from run to run";
+      }
+      past += chunk, ++runs;
+    }
+    EXPECT_EQ(tare_context_reset(context), TARE_OK);
+    EXPECT_EQ(tare_context_set_input(context, "anchors", nullptr, &error), TARE_OK) << error.message;
+  }
+  EXPECT_GT(count("cuGraphLaunch"), 6u);
 }
 
 TEST_F(Cuda, ADriverThatRefusesGraphsIsAskedOnce) {

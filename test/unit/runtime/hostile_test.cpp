@@ -163,6 +163,8 @@ TEST(Hostile, CudaPlans) {
       {"step", [](fb::PlanT &p) { p.cuda->launches[2]->arguments[3] = {Kind::Step, 7}; }, "plan has an index out of range: argument of CUDA launch 2"},
       {"kind", [](fb::PlanT &p) { p.cuda->launches[2]->arguments[3] = {static_cast<Kind>(9), 0}; }, "plan has an unknown kind of CUDA argument: launch 2"},
       {"a buffer as a check", [](fb::PlanT &p) { p.cuda->launches[1]->arguments[0] = {Kind::Check, 0}; }, "plan passes a buffer as what it is not: CUDA launch 1"},
+      {"a buffer as anchors", [](fb::PlanT &p) { p.cuda->launches[1]->arguments[0] = {Kind::Anchors, 0}; }, "plan passes a buffer as what it is not: CUDA launch 1"},
+      {"anchors of no buffer", [](fb::PlanT &p) { p.cuda->launches[1]->arguments[0] = {Kind::Anchors, 4}; }, "plan has an index out of range: argument of CUDA launch 1"},
       {"per-thread memory", [](fb::PlanT &p) { p.steps[2]->buffers = {0, 1, 4, 7, 3}, p.steps[2]->operand_count = 3, p.cuda->launches[3]->arguments[0] = {Kind::Buffer, 3}; }, "plan passes a buffer as what it is not: CUDA launch 3"},
       {"arguments", [](fb::PlanT &p) { p.cuda->launches[0]->arguments.assign(513, {Kind::Buffer, 0}); }, "plan passes too many arguments: CUDA launch 0"},
       {"kernel name", [](fb::PlanT &p) { p.cuda->kernels[1]->name = ""; }, "plan has a bad name: CUDA kernel 1"},
